@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Usage { message: String, hint: String },
     /// An operation of a store, a conversation or a server failed.
     Server { message: String, hint: String },
+    /// A server refused a request.
+    Refused { code: String, message: String, hint: String },
     /// Standard output could not be written.
     Output(io::Error),
     /// A file could not be written.
@@ -67,7 +69,9 @@ impl Failure {
                 "cannot read two of request, template and messages from standard input".into()
             }
             Self::Flags { flag, other, .. } => format!("cannot use `{flag}` together with `{other}`"),
-            Self::Server { message, .. } | Self::Usage { message, .. } => message.clone(),
+            Self::Server { message, .. } | Self::Refused { message, .. } | Self::Usage { message, .. } => {
+                message.clone()
+            }
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
             Self::Findings => String::new(),
@@ -80,7 +84,7 @@ impl Failure {
             Self::Input { .. } => Some("name a readable UTF-8 file, or `-` for standard input".into()),
             Self::TwoReaders => Some("put one of them into a file".into()),
             Self::Flags { hint, .. } => Some((*hint).into()),
-            Self::Server { hint, .. } | Self::Usage { hint, .. } => {
+            Self::Server { hint, .. } | Self::Refused { hint, .. } | Self::Usage { hint, .. } => {
                 Some(hint.clone()).filter(|hint| !hint.is_empty())
             }
             Self::Output(_) | Self::Write { .. } | Self::Findings => None,
@@ -94,7 +98,7 @@ impl Failure {
                 ErrorKind::Failed => 3,
             },
             Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } | Self::Usage { .. } => 2,
-            Self::Output(_) | Self::Write { .. } | Self::Server { .. } => 3,
+            Self::Output(_) | Self::Write { .. } | Self::Server { .. } | Self::Refused { .. } => 3,
             Self::Findings => 1,
         }
     }

@@ -174,7 +174,8 @@ impl Remote {
                         `--token-file`";
             return Err(Failure::Server { message, hint: hint.into() });
         }
-        Err(Failure::Server { message, hint: field("hint").unwrap_or_default() })
+        let (code, hint) = (field("code").unwrap_or_default(), field("hint").unwrap_or_default());
+        Err(Failure::Refused { code, message, hint })
     }
 
     async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Answer, ConnectionError> {

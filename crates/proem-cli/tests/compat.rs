@@ -67,7 +67,7 @@ fn the_table_says_who_reads_what_and_how_old_the_rules_are() {
     assert_eq!(rows[0], ["file", "codex", "claude-code"]);
     assert!(rows.contains(&vec!["AGENTS.md", "yes", "shadowed"]), "{text}");
     assert!(rows.contains(&vec!["CLAUDE.md", "-", "yes"]), "{text}");
-    assert!(text.contains("rules of: Codex 0.166.0 (run, 2026-11-15)"), "{text}");
+    assert!(text.contains("rules of: Codex 0.169.0 (run, 2026-11-18)"), "{text}");
     let mut command = desk.command(&["compat", "--as", "codex"]);
     command.env("TERM", "xterm");
     assert!(on_terminal(command).contains("\u{1b}[32myes"));
@@ -194,10 +194,7 @@ fn a_file_of_a_folder_is_read_by_those_who_start_there() {
             "Gemini CLI never it does not look for such a file"
         ]
     );
-    assert_eq!(
-        words(&["services/api/.cursor/rules/a.mdc", "--as", "cursor"]),
-        ["Cursor not here yes when started in services/api"]
-    );
+    assert_eq!(words(&["services/api/.cursor/rules/a.mdc", "--as", "cursor"]), ["Cursor sent"]);
     let report = json(&desk, &["services/api/AGENTS.md", "--as", "codex"]);
     let codex = &report["agents"][0];
     assert_eq!((&codex["outcome"], &codex["started_in"]["outcome"]), (&Value::Null, &"used".into()));
@@ -225,4 +222,73 @@ fn an_imported_file_is_used_and_not_shadowed() {
         notes.contains("`@none.md` is not imported: no such file ({root}/work/CLAUDE.md:4:1)\n"),
         "{notes}"
     );
+}
+
+/// Installs a package whose program fails when it is run.
+fn with_codex(desk: &Desk, version: &str) -> String {
+    let package = format!(r#"{{"name": "@openai/codex", "version": "{version}"}}"#);
+    desk.write("lib/node_modules/@openai/codex/package.json", package.as_bytes())
+        .write("lib/node_modules/@openai/codex/bin/codex.js", b"#!/bin/sh\ntouch ran\n")
+        .write("bin/keep", b"");
+    let program = desk.work().join("lib/node_modules/@openai/codex/bin/codex.js");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    std::os::unix::fs::symlink(program, desk.work().join("bin/codex")).unwrap();
+    format!("{}:/usr/bin:/bin", desk.work().join("bin").display())
+}
+
+#[test]
+fn a_later_version_than_the_verified_one_is_found_without_running_it() {
+    let desk = shop();
+    let path = with_codex(&desk, "999.1.0");
+    let run = |arguments: &[&str]| {
+        let output = desk.command(arguments).env("PATH", &path).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", desk.said(&output.stderr));
+        desk.said(&output.stdout)
+    };
+    let report: Value = serde_json::from_str(&run(&["compat", "--agents", "--format", "json"])).unwrap();
+    let agents = report["agents"].as_array().unwrap();
+    let codex = agents.iter().find(|agent| agent["profile"] == "codex").unwrap();
+    assert_eq!((&codex["installed"], &codex["is_newer"]), (&Value::from("999.1.0"), &Value::from(true)));
+    let zed = agents.iter().find(|agent| agent["profile"] == "zed").unwrap();
+    assert_eq!((&zed["installed"], &zed["known_by"]), (&Value::Null, &Value::from("code")));
+    let verified = codex["version"].as_str().unwrap();
+    let warning = format!("Codex 999.1.0 is installed; its rules were verified with {verified}\n");
+    assert_eq!(run(&["compat", "--agents"]).matches(&warning).count(), 1);
+    assert_eq!(
+        run(&["compat", "--as", "codex"]).lines().last().map(|line| format!("{line}\n")),
+        Some(warning)
+    );
+    assert!(!desk.work().join("ran").exists(), "the agent was run");
+}
+
+#[test]
+fn the_verified_version_is_no_warning() {
+    let desk = shop();
+    let output = desk.run(&["compat", "--agents", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let agents = report["agents"].as_array().unwrap();
+    let version =
+        agents.iter().find(|agent| agent["profile"] == "codex").unwrap()["version"].as_str().unwrap();
+    let path = with_codex(&desk, version);
+    let output = desk.command(&["compat"]).env("PATH", &path).output().unwrap();
+    assert!(!desk.said(&output.stdout).contains("is installed"), "{}", desk.said(&output.stdout));
+}
+
+#[test]
+fn files_that_only_a_server_sees_are_sent_and_not_read() {
+    let desk = shop();
+    desk.write("services/AGENTS.md", b"Below.\n");
+    let output = desk.run(&["compat", "--as", "cursor,codex"]);
+    let table = desk.said(&output.stdout);
+    let row = |file: &str| {
+        let line = table.lines().find(|line| line.starts_with(file)).unwrap_or_default();
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (row("services/AGENTS.md"), row("AGENTS.md")),
+        (vec!["sent".into(), "-".into()], vec!["sent".into(), "yes".into()])
+    );
+    let report = json(&desk, &["--as", "cursor"]);
+    assert_eq!(report["agents"][0]["seen"], "client");
 }

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use proem_testkit::{Outcome, for_each_case};
+use proem_testkit::{CaseOutcome, for_each_case};
 use serde_json::{Value, json};
 
 /// Runs the command in an environment that must not matter: everything is pinned by the request.
@@ -25,20 +25,20 @@ fn proem(request: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Out
     child.wait_with_output().unwrap()
 }
 
-fn outcome(text: &Output, json: &Output) -> Outcome {
+fn outcome(text: &Output, json: &Output) -> CaseOutcome {
     if !text.status.success() {
         let said = String::from_utf8(text.stderr.clone()).unwrap();
         let message = said.lines().find_map(|line| line.strip_prefix("error: ")).unwrap().to_owned();
         let hint = said.lines().find_map(|line| line.strip_prefix("hint: ")).map(str::to_owned);
         assert!(text.stdout.is_empty(), "a failed build printed something");
-        return Outcome::Failed { message, hint, code: text.status.code().unwrap() };
+        return CaseOutcome::Failed { message, hint, code: text.status.code().unwrap() };
     }
     let shape: Value = serde_json::from_slice(&json.stdout).unwrap();
     let carriers = shape["carriers"].as_object().unwrap().clone();
     let printed = carriers.get("system").map_or("", |system| system.as_str().unwrap());
     assert_eq!(text.stdout, printed.as_bytes(), "text and JSON differ");
     let brief = |note: &Value| json!({"code": note["code"], "message": note["message"], "severity": note["severity"]});
-    Outcome::Built { carriers, notes: shape["notes"].as_array().unwrap().iter().map(brief).collect() }
+    CaseOutcome::Built { carriers, notes: shape["notes"].as_array().unwrap().iter().map(brief).collect() }
 }
 
 /// Rows C5, C7, C8, C10, T2, G1, G9, M1 to M5 and M7 to M11.

@@ -1,6 +1,7 @@
 //! The tests of the command as one program: linking takes longer than running most of them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
+mod bundles;
 mod check;
 mod command;
 mod compat;
@@ -12,9 +13,11 @@ mod doctor;
 mod encrypted;
 mod explain;
 mod first_sight;
+mod hook_server;
 mod ignore_files;
 mod lints;
 mod numbers;
+mod reads_once;
 mod recipes;
 mod report;
 mod secure;
@@ -29,3 +32,4 @@ mod transcripts;
 mod trusted;
 mod turn;
 mod unfenced;
+mod views;

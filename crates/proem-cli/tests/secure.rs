@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::desk::Desk;
+use crate::hook_server::{self, Behaviour};
 use crate::served::Server;
 use proem_testkit::Authority;
 
@@ -74,6 +76,37 @@ fn commands_talk_to_a_server_over_tls() {
     );
 }
 
+#[test]
+fn a_hook_is_asked_over_tls() {
+    let desk = Desk::of("template");
+    let token = "t0ken";
+    let behaviour =
+        Behaviour { append: Some(" ONE".to_owned()), token: Some(token.to_owned()), ..Behaviour::default() };
+    let plain = hook_server::start(BTreeMap::from([("/one".to_owned(), behaviour)]));
+    let authority = Authority::new(desk.root.path(), "authority");
+    let (certificate, key) = authority.issue(desk.root.path(), "server", "DNS:localhost");
+    let port = crate::tls::terminate(&certificate, &key, plain.strip_prefix("http://").unwrap());
+    let config = desk.root.path().join(".config/proem");
+    fs::create_dir_all(&config).unwrap();
+    let url = format!("https://localhost:{port}/one");
+    let hook = format!(
+        "[[hook]]\nname = \"far\"\nevent = \"before_agent_start\"\nurl = \"{url}\"\ntoken_file = \"token\"\n"
+    );
+    fs::write(config.join("proem.toml"), hook).unwrap();
+    fs::write(config.join("token"), token).unwrap();
+
+    let turn = ["turn", "--system", "Base.", "--prompt-text", "Hello"];
+    let asked = run(&desk, &authority.certificate, &turn);
+    let page = desk.said(&asked.stdout);
+    assert!(page.starts_with("== System prompt (9 bytes)\nBase. ONE\n"), "{page}{}", said(&desk, &asked));
+    let stranger = Authority::new(desk.root.path(), "stranger");
+    let refused = run(&desk, &stranger.certificate, &turn);
+    let (page, warning) = (desk.said(&refused.stdout), said(&desk, &refused));
+    assert!(page.starts_with("== System prompt (5 bytes)\nBase.\n"), "{page}");
+    assert!(warning.contains("the hook `far` is skipped at `before_agent_start`"), "{warning}");
+    assert!(warning.contains("UnknownIssuer") && !warning.contains(token), "{warning}");
+}
+
 /// A redirect would hand the token to the server that it names.
 #[test]
 fn a_redirect_is_not_followed() {
@@ -121,14 +154,14 @@ fn an_address_with_credentials_is_not_printed() {
 }
 
 /// A real nginx on a loopback port, with TLS, that stops when it is dropped.
-struct Nginx {
+pub(crate) struct Nginx {
     folder: tempfile::TempDir,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Nginx {
     /// Starts it; `None` when it is not installed.
-    fn start(authority: &Authority, backend: &str) -> Option<Self> {
+    pub(crate) fn start(authority: &Authority, backend: &str) -> Option<Self> {
         if Command::new("nginx").arg("-v").output().is_err() {
             assert!(std::env::var_os("PROEM_REQUIRE_NGINX").is_none(), "nginx is not installed");
             eprintln!("skipped: nginx is not installed");

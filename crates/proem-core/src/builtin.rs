@@ -22,16 +22,22 @@ pub const PROFILES: [(&str, &str); 15] = [
 ];
 
 /// The built-in assets, by reference without the prefix.
-pub const ASSETS: [(&str, &str); 28] = [
+pub const ASSETS: [(&str, &str); 34] = [
     ("agents/claude-code", include_str!("../builtin/agents/claude-code.md.j2")),
+    ("agents/claude-code-skills", include_str!("../builtin/agents/claude-code-skills.md.j2")),
     ("agents/codex", include_str!("../builtin/agents/codex.md.j2")),
     ("agents/codex-skills", include_str!("../builtin/agents/codex-skills.md.j2")),
     ("agents/copilot", include_str!("../builtin/agents/copilot.md.j2")),
+    ("agents/copilot-skills", include_str!("../builtin/agents/copilot-skills.md.j2")),
     ("agents/cursor", include_str!("../builtin/agents/cursor.md.j2")),
     ("agents/gemini-cli", include_str!("../builtin/agents/gemini-cli.md.j2")),
+    ("agents/gemini-cli-skills", include_str!("../builtin/agents/gemini-cli-skills.md.j2")),
     ("agents/goose", include_str!("../builtin/agents/goose.md.j2")),
+    ("agents/goose-skills", include_str!("../builtin/agents/goose-skills.md.j2")),
     ("agents/opencode", include_str!("../builtin/agents/opencode.md.j2")),
+    ("agents/opencode-skills", include_str!("../builtin/agents/opencode-skills.md.j2")),
     ("agents/pi", include_str!("../builtin/agents/pi.md.j2")),
+    ("agents/pi-skills", include_str!("../builtin/agents/pi-skills.md.j2")),
     ("agents/zed", include_str!("../builtin/agents/zed.md.j2")),
     ("boundary/base-v1", include_str!("../builtin/boundary/base-v1.md")),
     ("boundary/instructions", include_str!("../builtin/boundary/instructions.md.j2")),

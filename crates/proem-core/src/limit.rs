@@ -105,6 +105,11 @@ limits! {
     FILE_BYTES_MAX: usize = 1 << 20, "a file that `file:` inserts";
     FILES_BYTES_MAX: usize = 16 << 20, "all files that `file:` inserts in a build together";
     REQUEST_BYTES_MAX: usize = 16 << 20, "a request";
+    WORKSPACE_FILES_MAX: usize = 2000, "files of a workspace that a request brings";
+    /// The paths and the facts of git count.
+    WORKSPACE_BYTES_MAX: usize = 8 << 20, "the files of a workspace that a request brings, together";
+    WORKSPACE_DEPTH_MAX: usize = 32, "levels of folders in a workspace that a request brings";
+    WORKSPACE_UNUSED_DAYS_MAX: usize = 7, "days for which a store keeps an unused workspace that no epoch refers to";
     MESSAGES_BYTES_MAX: usize = 64 << 20, "a file of messages";
     /// A list of millions of empty items would take gigabytes.
     LIST_ITEMS_MAX: usize = 100_000, "items of one list in a conversation";
@@ -129,6 +134,7 @@ limits! {
     RULE_FILES_MAX: usize = 2_000, "instruction files that one profile reads";
     RULE_DEPTH_MAX: usize = 16, "levels of folders below a folder of rules";
     RULE_ENTRIES_MAX: usize = 20_000, "entries below one folder of rules";
+    RULE_FOLDERS_MAX: usize = 2_000, "folders of a project that one profile searches for instruction files";
     IMPORTS_BYTES_MAX: usize = 1 << 20, "all text that one instruction file imports";
     IMPORT_REFERENCES_MAX: usize = 1_000, "references to imports in one file";
     IMPORT_MATCHES_MAX: usize = 100_000, "matches of the import pattern in one file";
@@ -152,7 +158,8 @@ limits! {
     CHECK_BYTES_MAX: usize = 256 << 20, "all files that `check --all` reads together";
     TOOLS_MAX: usize = 2_000, "tools in a request";
     HOOK_SECONDS_MAX: usize = 5, "seconds that one hook runs, by default";
-    HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10, "the output of one hook, by default";
+    HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10, "the answer of one hook, by default";
+    HOOK_PATHS_MAX: usize = 1_000, "paths that one hook adds";
     PROGRAM_ERROR_BYTES_MAX: usize = 4 << 10, "the error output of a program that is kept";
     TRUSTED_SCRIPT_BYTES_MAX: usize = 4 << 20, "a script of a trusted hook";
     PATH_BYTES_MAX: usize = 4096, "a path";

@@ -26,6 +26,8 @@ use crate::write_health::WriteHealth;
 pub struct Options {
     /// The directories that requests may work in.
     pub workspaces: Vec<PathBuf>,
+    /// True to read files of the server's user that become text of prompts, below the user's home.
+    pub has_user_files: bool,
     /// The token that requests must send, if any.
     pub token: Option<Token>,
     /// Host names that clients may use for this server, besides its addresses.
@@ -50,6 +52,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             workspaces: Vec::new(),
+            has_user_files: false,
             token: None,
             hosts: Vec::new(),
             public_url: None,
@@ -91,7 +94,7 @@ impl App {
         let conversations = Conversations::new(store, engine.clone());
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
-        let workspaces = Workspaces::new(&options.workspaces);
+        let workspaces = Workspaces::new(&options.workspaces).with_user_files(options.has_user_files);
         let room = Room::new(options.body_bytes_max);
         Arc::new(Self {
             conversations,
@@ -160,6 +163,10 @@ impl App {
 
     /// Checks that the working directory of a request is in a workspace. The default is the first workspace.
     pub(crate) fn admit(&self, mut request: Request) -> Result<Request, ApiError> {
+        // It brings its own files, and nothing of the disk is read.
+        if request.workspace.is_some() {
+            return Ok(request);
+        }
         let Some(first) = self.options.workspaces.first() else {
             return Err(ApiError::forbidden_cwd("this server has no workspace"));
         };

@@ -149,13 +149,18 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let (status, code) = match &error {
             StoreError::Conflict { .. } => (StatusCode::CONFLICT, "conflict"),
-            StoreError::Damaged { .. } => (StatusCode::SERVICE_UNAVAILABLE, STORE_DAMAGED),
+            StoreError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, STORE_DAMAGED),
             _ => (StatusCode::SERVICE_UNAVAILABLE, STORE_UNAVAILABLE),
         };
         // The error names the location of the store, which only the operator may see.
         if status == StatusCode::SERVICE_UNAVAILABLE {
             log::line(Level::Error, &[("event", "store"), ("why", &error.to_string())]);
             return Self::new(status, code, "the store does not answer").with_hint("try again later");
+        }
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            log::line(Level::Error, &[("event", "store"), ("why", &error.to_string())]);
+            let hint = "the server's log names it; `proem store check` lists all damage";
+            return Self::new(status, code, "the stored data is damaged").with_hint(hint);
         }
         Self { hint: error.hint(), ..Self::new(status, code, error.to_string()) }
     }
@@ -191,6 +196,8 @@ impl From<ConversationError> for ApiError {
             ConversationError::BadCall(_) => (StatusCode::BAD_REQUEST, "bad_request"),
             ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),
             ConversationError::NoCompaction => (StatusCode::NOT_FOUND, "no_compaction"),
+            ConversationError::NoWorkspace(_) => (StatusCode::NOT_FOUND, "no_workspace"),
+            ConversationError::OtherView => (StatusCode::CONFLICT, "other_view"),
             ConversationError::NotAllowed { .. } => (StatusCode::CONFLICT, "rebuild_not_allowed"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };

@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::shapes::{
     CallsAnswer, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
     EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, ValuesAnswer, VariablesAnswer,
-    VersionShape, VersionsAnswer,
+    VersionShape, VersionsAnswer, WorkspaceAnswer,
 };
 
 /// A method of a path.
@@ -96,6 +96,7 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let mut operations = probe_operations();
     operations.extend(template_operations(generator));
     operations.extend(editor_operations(generator));
+    operations.extend(workspace_operations(generator));
     operations.extend(conversation_operations(generator));
     operations.extend(evidence_operations(generator));
     operations.extend(compaction_operations(generator));
@@ -232,6 +233,28 @@ fn template_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             ..operation("get", "/system-prompt/versions/{version}", "One version of the template")
         },
     ]
+}
+
+/// Returns the operations on workspaces that clients send.
+fn workspace_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let git = reference::<proem::request::bundle::BundleGit>(generator);
+    let files = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    let workspace = json!({
+        "type": "object",
+        "properties": { "files": files, "git": git, "cwd": { "type": "string" } },
+        "required": ["files"],
+        "additionalProperties": false,
+    });
+    vec![Operation {
+        body: Some(workspace),
+        answer: Some(reference::<WorkspaceAnswer>(generator)),
+        errors: &[413, 503],
+        ..operation(
+            "post",
+            "/workspaces",
+            "Store the files of a workspace; requests refer to it by its digest",
+        )
+    }]
 }
 
 /// Returns the routes of conversations.

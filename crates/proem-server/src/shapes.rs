@@ -204,6 +204,17 @@ impl From<ConversationHead> for ConversationShape {
     }
 }
 
+/// A workspace that was sent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkspaceAnswer {
+    /// The digest, for the field `workspace` of requests.
+    pub(crate) digest: String,
+    /// The number of its files.
+    pub(crate) files: usize,
+    /// The bytes of its files.
+    pub(crate) bytes: usize,
+}
+
 /// The result of a rebuild, or the plan of one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeAnswer {

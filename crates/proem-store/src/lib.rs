@@ -49,9 +49,9 @@ pub use proem::store::{
     Batch, CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead,
     Epoch, EpochEntry, EpochHead, EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore, Page,
     Query, References, StateRecord, Store, StoreError, TemplateHead, TemplateStore, TemplateVersion,
-    is_conversation_id, is_page_key,
+    WorkspaceRecord, WorkspaceStore, is_conversation_id, is_page_key,
 };
-use proem::store::{columns, record};
+use proem::store::{columns, record, workspace};
 pub use sqlite::SqliteStore;
 pub use sqlite_rows::read_sqlite_rows;
 pub use transfer::{ExportLine, TransferCounts, TransferError, export, import};

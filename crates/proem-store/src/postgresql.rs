@@ -15,6 +15,7 @@ mod schema;
 mod states;
 mod templates;
 mod tls;
+mod workspaces;
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};

@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io::{self, BufRead, Write};
 
+use proem::request::bundle::Bundle;
 use proem::stored_prompt::StoredPrompt;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Epoch, EpochHead, Query, TemplateVersion, check_text};
-use crate::{Commit, Current, Explanation, LoadedEpoch, StateRecord, Store, StoreError, is_conversation_id};
+use crate::{
+    Commit, Current, Explanation, LoadedEpoch, StateRecord, Store, StoreError, WorkspaceRecord,
+    is_conversation_id,
+};
 
-/// The version of the export format. Version 1 has no states and no sources.
-const VERSION: u32 = 2;
+/// The version of the export format. Version 1 has no states and no sources, and version 2 no workspaces.
+const VERSION: u32 = 3;
 
 /// The number of conversations that are listed at a time.
 const PAGE: usize = 500;
@@ -34,6 +38,13 @@ pub enum ExportLine {
         /// The digest of the text.
         digest: String,
         /// The text.
+        text: String,
+    },
+    /// A workspace that a request brought, before the epochs.
+    Workspace {
+        /// The digest of the text.
+        digest: String,
+        /// The workspace as JSON.
         text: String,
     },
     /// An epoch, its texts by digest.
@@ -104,6 +115,7 @@ pub fn export(store: &dyn Store, out: &mut dyn Write) -> Result<TransferCounts, 
         writer.line(&ExportLine::Template(template))?;
         writer.counts.templates += 1;
     }
+    writer.workspaces(store)?;
     // A conversation that gets an epoch meanwhile moves to the beginning of the list, which was read already. So the
     // list is read again until it has nothing new.
     let mut written = BTreeSet::new();
@@ -141,6 +153,21 @@ impl Writer<'_> {
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => return Ok(written.len() > before),
+            }
+        }
+    }
+
+    /// Writes the workspaces that requests brought. One that comes later is not part of the export.
+    fn workspaces(&mut self, store: &dyn Store) -> Result<(), TransferError> {
+        let mut after = String::new();
+        loop {
+            let digests = store.workspaces(&after, PAGE)?;
+            let Some(last) = digests.last() else { return Ok(()) };
+            after.clone_from(last);
+            for digest in digests {
+                if let Some(WorkspaceRecord { digest, text }) = store.workspace(&digest)? {
+                    self.line(&ExportLine::Workspace { digest, text })?;
+                }
             }
         }
     }
@@ -237,6 +264,14 @@ impl Reader<'_> {
                 }
                 self.texts.insert(digest, text);
                 Ok(())
+            }
+            ExportLine::Workspace { digest, text } => {
+                let found = Bundle::from_json(&text)
+                    .map_err(|error| self.malformed(Explanation::from_error(error)))?;
+                if found.digest() != digest || found.to_json() != text {
+                    return Err(self.malformed(format!("the workspace does not match its digest {digest}")));
+                }
+                Ok(self.store.put_workspace(&WorkspaceRecord { digest, text })?)
             }
             ExportLine::Epoch { head, texts, description, request, sources } => {
                 let texts = texts.iter().map(|(carrier, digest)| Ok((*carrier, self.text(digest)?)));

@@ -16,7 +16,7 @@ use proem_store::{
 };
 use proem_testkit::PostgresServer;
 
-use crate::commits;
+use crate::{commits, workspaces};
 
 /// Opens the same store each time it is called.
 type Opener = Box<dyn Fn() -> Arc<dyn Store>>;
@@ -90,7 +90,10 @@ fn current(store: &Arc<dyn Store>, conversation: &str) -> Option<Epoch> {
 
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
-const PROMISES: [(&str, Promise); 23] = [
+const PROMISES: [(&str, Promise); 26] = [
+    ("a workspace is kept while it is used", workspaces::are_kept_while_they_are_used),
+    ("workspaces are part of an export", workspaces::are_part_of_an_export),
+    ("a check misses the workspace of an epoch", workspaces::are_missed),
     ("an epoch is read as it was stored", stored_is_read),
     ("an epoch is the next one or none", epochs_have_no_gaps),
     ("of many first epochs one wins, and all writers get its bytes", one_wins),

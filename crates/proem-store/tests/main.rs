@@ -7,3 +7,4 @@ mod maintenance;
 mod names;
 #[path = "protocol/main.rs"]
 mod protocol;
+mod workspaces;

@@ -30,7 +30,7 @@ mod postgres;
 mod steps;
 
 pub use lints::{Lint, LintFolder, lints};
-pub use mishaps::{Mishap, Side, mishaps};
+pub use mishaps::{Mishap, MishapSide, mishaps};
 pub use postgres::{Authority, PostgresServer};
 pub use steps::git;
 
@@ -47,7 +47,7 @@ struct HooksPage;
 
 /// The result of a case, from any way of running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// A prompt: all carriers by name, and the notes as JSON.
     Built {
         /// The carriers that have text.
@@ -154,7 +154,7 @@ impl Case {
     }
 
     /// Compares a result with the expected files, or writes them when blessing.
-    pub fn check(&self, laid: &CaseFolder, outcome: &Outcome) {
+    pub fn check(&self, laid: &CaseFolder, outcome: &CaseOutcome) {
         let files = expected_files(outcome, laid.root.path());
         if std::env::var_os("PROEM_BLESS").is_some() {
             for (name, content) in files {
@@ -206,19 +206,19 @@ pub fn for_each_case_of(folder: &str, check: impl Fn(&Case)) {
 }
 
 /// Returns the expected files of a result; `None` means that the file must not exist.
-fn expected_files(outcome: &Outcome, root: &Path) -> [(&'static str, Option<Vec<u8>>); 4] {
+fn expected_files(outcome: &CaseOutcome, root: &Path) -> [(&'static str, Option<Vec<u8>>); 4] {
     let root = root.to_str().unwrap();
     let placed = |text: &str| text.replace(root, "{{root}}").into_bytes();
     let pretty = |value: &Value| placed(&(serde_json::to_string_pretty(value).unwrap() + "\n"));
     let (mut text, mut carriers_file, mut notes_file, mut error) = (None, None, None, None);
     match outcome {
-        Outcome::Built { carriers, notes } => {
+        CaseOutcome::Built { carriers, notes } => {
             let mut others = carriers.clone();
             text = others.remove("system").map(|system| placed(system.as_str().unwrap()));
             carriers_file = (!others.is_empty()).then(|| pretty(&Value::Object(others)));
             notes_file = (notes != &json!([])).then(|| pretty(notes));
         }
-        Outcome::Failed { message, hint, code } => {
+        CaseOutcome::Failed { message, hint, code } => {
             let hint = hint.as_ref().map_or_else(String::new, |hint| format!("hint: {hint}\n"));
             error = Some(placed(&format!("error: {message}\n{hint}exit: {code}\n")));
         }

@@ -23,7 +23,7 @@ pub struct Mishap {
 
 /// One side of the pair.
 #[derive(Debug)]
-pub enum Side {
+pub enum MishapSide {
     /// A request, as JSON.
     Request(String),
     /// A saved build, as JSON.
@@ -48,7 +48,7 @@ impl Mishap {
 
     /// Runs a function on both sides, one after the other in the same folder, and returns the results with the
     /// expected explanation.
-    pub fn look<T>(&self, look: impl Fn(&Side) -> T) -> (T, T, Value) {
+    pub fn look<T>(&self, look: impl Fn(&MishapSide) -> T) -> (T, T, Value) {
         // Paths are part of prompts, so all roots have the same length.
         let root = tempfile::Builder::new().prefix("proem-case-").tempdir_in("/tmp").unwrap();
         let before = look(&self.lay_out("before", root.path()));
@@ -57,7 +57,7 @@ impl Mishap {
         (before, after, serde_json::from_str(&in_place(&expected, root.path())).unwrap())
     }
 
-    fn lay_out(&self, side: &str, root: &Path) -> Side {
+    fn lay_out(&self, side: &str, root: &Path) -> MishapSide {
         for part in ["tree", "home", "config"] {
             let target = root.join(part);
             if target.exists() {
@@ -70,8 +70,8 @@ impl Mishap {
         let read = |kind: &str| fs::read_to_string(self.folder.join(format!("{side}.{kind}.json")));
         let placed = |text: String| in_place(&text, root);
         match read("build") {
-            Ok(saved) => Side::Saved(placed(saved)),
-            Err(_) => Side::Request(placed(read("request").unwrap())),
+            Ok(saved) => MishapSide::Saved(placed(saved)),
+            Err(_) => MishapSide::Request(placed(read("request").unwrap())),
         }
     }
 }

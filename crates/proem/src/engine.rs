@@ -27,15 +27,14 @@ pub fn build(request: &Request, caller: Caller) -> Result<Build, Error> {
     let mut state = BuildState::default();
     within_limits(|| {
         let world = World::read(request, caller)?;
-        build_in(&world, BuildInput { request, caller, hooks: &[] }, &mut state, Parts::All)
+        build_in(&world, BuildInput { request, hooks: &[] }, &mut state, Parts::All)
     })
 }
 
-/// The input of a build besides the world: the request, its caller, and the hooks of the program.
+/// The input of a build besides the world: the request, and the hooks of the program. The world has the caller.
 #[derive(Clone, Copy)]
 pub(crate) struct BuildInput<'i> {
     pub(crate) request: &'i Request,
-    pub(crate) caller: Caller,
     pub(crate) hooks: &'i [Arc<dyn Hook>],
 }
 
@@ -71,7 +70,9 @@ fn pipeline(
     state: &mut BuildState,
     parts: Parts,
 ) -> Result<Build, Error> {
-    let BuildInput { request, caller, hooks } = input;
+    let BuildInput { request, hooks } = input;
+    // A request that brings its own workspace reads as a remote one.
+    let caller = world.host.caller();
     let sources = Sources::load(world, request, caller, (hooks, state), parts)?;
     let mut builder = Builder::new(world, &sources, request, caller, state);
     builder.check_catalog()?;

@@ -123,7 +123,6 @@ pub mod output;
 pub mod request;
 mod sections;
 pub mod settings;
-pub mod traffic;
 
 pub use proem_core as core;
 
@@ -134,6 +133,7 @@ pub use deliver::turn::Turn;
 pub use engine::{Engine, build};
 pub use error::Error;
 pub use hooks::Hook;
+pub use inspect::traffic;
 pub use observe::deadline::{Cancel, with_cancel};
 pub use observe::host::Host;
 pub use observe::workspace::Workspace;

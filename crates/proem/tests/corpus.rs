@@ -5,10 +5,10 @@ use proem::build_shape::BuildShape;
 use proem::stored_prompt::StoredPrompt;
 use proem::{Caller, ErrorKind, Request};
 use proem_core::digest::Digest;
-use proem_testkit::{Outcome, for_each_case, project_root};
+use proem_testkit::{CaseOutcome, for_each_case, project_root};
 use serde_json::{Value, json};
 
-fn run(request: &str) -> (Outcome, Option<Value>) {
+fn run(request: &str) -> (CaseOutcome, Option<Value>) {
     let result = Request::from_json(request).and_then(|request| proem::build(&request, Caller::User));
     match result {
         Ok(build) => {
@@ -17,14 +17,14 @@ fn run(request: &str) -> (Outcome, Option<Value>) {
         }
         Err(error) => {
             let code = if error.kind() == ErrorKind::Usage { 2 } else { 3 };
-            (Outcome::Failed { message: error.to_string(), hint: error.hint(), code }, None)
+            (CaseOutcome::Failed { message: error.to_string(), hint: error.hint(), code }, None)
         }
     }
 }
 
-fn outcome(shape: &Value) -> Outcome {
+fn outcome(shape: &Value) -> CaseOutcome {
     let brief = |note: &Value| json!({"code": note["code"], "message": note["message"], "severity": note["severity"]});
-    Outcome::Built {
+    CaseOutcome::Built {
         carriers: shape["carriers"].as_object().unwrap().clone(),
         notes: shape["notes"].as_array().unwrap().iter().map(brief).collect(),
     }

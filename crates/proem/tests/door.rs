@@ -33,7 +33,7 @@ const OPENING: [&str; 20] = [
 ];
 
 /// Modules that may open files, each with the reason.
-const DOORS: [(&str, &str); 16] = [
+const DOORS: [(&str, &str); 17] = [
     ("proem/src/observe/file/handle.rs", "the door itself"),
     ("proem/src/observe/file/open.rs", "finds paths with O_PATH, which opens nothing"),
     ("proem/src/observe/file/below.rs", "finds names below an open folder for the door"),
@@ -43,6 +43,7 @@ const DOORS: [(&str, &str); 16] = [
     ("proem/src/observe/git/shadow.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/git/lazy_tree.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/git/revision.rs", "writes into a temporary folder of its own"),
+    ("proem/src/observe/file/view.rs", "writes into a temporary folder of its own"),
     ("proem/src/observe/process/limits.rs", "asks the kernel about a program that it started"),
     ("proem/src/settings/init.rs", "makes new files: O_EXCL"),
     ("proem/src/settings/trust.rs", "writes a new file beside the list, and renames it"),
@@ -71,7 +72,7 @@ const WINDOWS: [(&str, &str); 14] = [
     ("inspect/directory_listing.rs", "lists the working tree for the editor"),
     ("settings/trust.rs", "hooks of a workspace, which a revision is not trusted to have"),
     ("observe/workspace.rs", "asks metadata that it has"),
-    ("traffic/collect/files.rs", "asks metadata that it has"),
+    ("inspect/traffic/collect/files.rs", "asks metadata that it has"),
 ];
 
 /// A revision is laid out on access, so each access must be announced.

@@ -4,13 +4,13 @@
 use proem::compare::{ComparisonShape, Snapshot, compare, lost};
 use proem::tokens::Tokenizer;
 use proem::{Caller, Request, build};
-use proem_testkit::{Mishap, Side, mishaps};
+use proem_testkit::{Mishap, MishapSide, mishaps};
 use serde_json::{Value, json};
 
-fn snapshot(side: &Side) -> Snapshot {
+fn snapshot(side: &MishapSide) -> Snapshot {
     match side {
-        Side::Saved(text) => Snapshot::read("saved", text).unwrap(),
-        Side::Request(text) => {
+        MishapSide::Saved(text) => Snapshot::read("saved", text).unwrap(),
+        MishapSide::Request(text) => {
             let request = Request::from_json(text).unwrap();
             Snapshot::new("built", build(&request, Caller::User).unwrap().frozen(), &request, None)
         }

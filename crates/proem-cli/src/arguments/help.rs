@@ -18,7 +18,7 @@ const COLUMNS_MAX: usize = 80;
 
 /// The commands, grouped by purpose. The modules of `commands` have the same groups.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Build", &["build", "turn"]),
+    ("Build", &["build", "turn", "bundle"]),
     ("Understand", &["explain", "why", "diff", "drift", "compat", "vars", "simulate", "evidence", "report"]),
     ("Check", &["check", "skills"]),
     ("Serve", &["serve", "conversation", "store"]),

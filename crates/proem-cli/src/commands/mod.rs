@@ -9,7 +9,7 @@ mod understand;
 use clap::Subcommand;
 use lint::{check, skills};
 use manage::{config, init, pages, profile, trust};
-use prompt::{build, turn};
+use prompt::{build, bundle, turn};
 use server::{conversation, serve, store};
 use understand::{compat, diff, drift, evidence, explain, report, simulate, vars, why};
 
@@ -20,6 +20,7 @@ use crate::failure::Failure;
 pub(crate) enum Command {
     Build(build::BuildArguments),
     Turn(turn::TurnArguments),
+    Bundle(bundle::BundleArguments),
     Explain(explain::ExplainArguments),
     Why(why::WhyArguments),
     Diff(diff::DiffArguments),
@@ -52,6 +53,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Build(arguments) => build::run(arguments),
         Command::Turn(arguments) => turn::run(arguments),
+        Command::Bundle(arguments) => bundle::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Why(arguments) => why::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),

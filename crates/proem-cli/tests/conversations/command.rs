@@ -10,7 +10,7 @@ use serde_json::json;
 use super::answer::{Answer, Failure, Outcome};
 use super::http::{epochs, plan};
 use super::library::Library;
-use super::run::Door;
+use super::run::{Door, Place};
 use super::script::Action;
 
 /// The command line in a workspace.
@@ -18,12 +18,15 @@ pub(super) struct CommandLine {
     /// The folder for the store, and for the files that flags name.
     folder: PathBuf,
     cwd: PathBuf,
+    /// The configuration, if it is not that of this process.
+    config: Option<PathBuf>,
 }
 
 impl CommandLine {
-    pub(super) fn new(folder: &Path, cwd: &Path) -> Self {
+    pub(super) fn new(folder: &Path, place: &Place) -> Self {
         fs::create_dir(folder).unwrap();
-        let door = Self { folder: folder.to_owned(), cwd: cwd.to_owned() };
+        let (cwd, config) = (place.cwd.clone(), place.config.clone());
+        let door = Self { folder: folder.to_owned(), cwd, config };
         // Commands that change a conversation do not make a store.
         drop(proem_store::open(&door.store()).unwrap());
         door
@@ -72,10 +75,11 @@ impl Door for CommandLine {
     fn perform(&mut self, id: &str, action: &Action) -> Outcome {
         let Some(arguments) = self.arguments(id, action) else {
             let store = proem_store::open(&self.store()).unwrap();
-            return Library::new(store.into()).perform(id, action);
+            return Library::new(store.into(), self.config.as_deref()).perform(id, action);
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_proem"));
         command.args(arguments).args(["--store", &self.store(), "--format", "json"]);
+        command.envs(self.config.as_ref().map(|config| ("PROEM_CONFIG_DIR", config)));
         let output = command.current_dir(&self.cwd).output().unwrap();
         if !output.status.success() {
             return Err(failure(&String::from_utf8(output.stderr).unwrap()));

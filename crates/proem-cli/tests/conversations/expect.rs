@@ -54,7 +54,7 @@ fn rules(expected: &Value) -> Option<&serde_json::Map<String, Value>> {
 }
 
 fn holds(rule: &str, value: &Value, found: Option<&str>, path: &str, named: &Named) -> bool {
-    let other = || named[value.as_str().unwrap()].at(path);
+    let other = || named.get(value.as_str().unwrap())?.at(path);
     let text: String = found.and_then(|found| serde_json::from_str(found).ok()).unwrap_or_default();
     let texts = || match value {
         Value::Array(texts) => texts.iter().map(|text| text.as_str().unwrap()).collect(),

@@ -1,5 +1,6 @@
 //! `proem serve` as a door, on a store of any kind.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -14,12 +15,19 @@ pub(super) struct Http {
     store: String,
     /// The directory that holds all workspaces.
     workspaces: String,
+    /// The configuration, if it is not that of this process.
+    config: Option<PathBuf>,
     server: Server,
 }
 
 impl Http {
-    pub(super) fn new(store: &str, workspaces: &str) -> Self {
-        Self { store: store.to_owned(), workspaces: workspaces.to_owned(), server: start(store, workspaces) }
+    pub(super) fn new(store: &str, workspaces: &str, config: Option<&Path>) -> Self {
+        Self {
+            store: store.to_owned(),
+            workspaces: workspaces.to_owned(),
+            config: config.map(Path::to_owned),
+            server: start(store, workspaces, config),
+        }
     }
 
     pub(super) fn workspaces(&self) -> &str {
@@ -62,14 +70,15 @@ impl Door for Http {
     }
 
     fn restart(&mut self) {
-        let next = start(&self.store, &self.workspaces);
+        let next = start(&self.store, &self.workspaces, self.config.as_deref());
         assert_eq!(std::mem::replace(&mut self.server, next).stop(), Some(0));
     }
 }
 
-fn start(store: &str, workspaces: &str) -> Server {
+fn start(store: &str, workspaces: &str, config: Option<&Path>) -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_proem"));
     command.args(["serve", "--listen", "127.0.0.1:0", "--store", store, "--workspace", workspaces]);
+    command.envs(config.map(|config| ("PROEM_CONFIG_DIR", config)));
     Server::spawn(command.current_dir(workspaces))
 }
 

@@ -1,6 +1,7 @@
 //! The library as a door: conversations in a store.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proem::conversation::{ConversationError, Conversations};
@@ -20,12 +21,14 @@ use super::script::Action;
 pub(super) struct Library {
     store: Arc<dyn Store>,
     conversations: Conversations,
+    /// The configuration, if it is not that of this process.
+    config: Option<PathBuf>,
 }
 
 impl Library {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, config: Option<&Path>) -> Self {
         let conversations = Conversations::new(Arc::clone(&store), Engine::new());
-        Self { store, conversations }
+        Self { store, conversations, config: config.map(Path::to_owned) }
     }
 
     fn try_perform(&self, id: &str, action: &Action) -> Result<Answer, ConversationError> {
@@ -33,10 +36,10 @@ impl Library {
         let caller = Caller::User;
         let changed = match action {
             Action::Turn(body) => {
-                let turn = all.turn(id, RequestUpdate::from_json(body)?, caller)?;
+                let turn = all.turn(id, self.update(body)?, caller)?;
                 return Ok(written(&TurnShape::new(&turn)));
             }
-            Action::Reload(body) => all.reload(id, RequestUpdate::from_json(body)?, caller)?,
+            Action::Reload(body) => all.reload(id, self.update(body)?, caller)?,
             Action::ReloadSkills => all.reload_skills(id, caller)?,
             Action::Tools(body) => all.set_tool_registry(id, &parsed::<Vec<Tool>>(body)?, caller)?,
             Action::Active(names) => all.set_active_tools(id, names, caller)?,
@@ -45,6 +48,13 @@ impl Library {
             other => return self.perform_other(id, other),
         };
         Ok(written(&changed.shape()))
+    }
+
+    /// Reads an update. A process has one configuration, so that of the script is pinned.
+    fn update(&self, body: &str) -> Result<RequestUpdate, ConversationError> {
+        let Some(config) = &self.config else { return Ok(RequestUpdate::from_json(body)?) };
+        let pinned = format!("\"host\": {{\"config_dir\": \"{}\", ", config.display());
+        Ok(RequestUpdate::from_json(&body.replacen("\"host\": {", &pinned, 1))?)
     }
 
     fn perform_other(&self, id: &str, action: &Action) -> Result<Answer, ConversationError> {
@@ -106,7 +116,7 @@ impl Door for Library {
     }
 
     fn restart(&mut self) {
-        *self = Self::new(Arc::clone(&self.store));
+        *self = Self::new(Arc::clone(&self.store), self.config.as_deref());
     }
 }
 

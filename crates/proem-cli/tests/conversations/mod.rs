@@ -19,19 +19,20 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::hook_server;
 use proem::store::MemoryStore;
 use proem_testkit::{PostgresServer, project_root};
 
 use command::CommandLine;
 use http::Http;
 use library::Library;
-use run::{Outcomes, compare, run};
+use run::{Outcomes, Place, compare, run};
 use script::Script;
 
 /// The findings of the audit that a conversation can show. F13 is about the answer of `GET /system-prompt`: the tests of the
 /// server have it.
-const FINDINGS: [&str; 13] =
-    ["F1", "F2", "F3", "F5", "F6", "F7", "F9", "F10", "F12", "F14", "F17", "F18", "F19"];
+const FINDINGS: [&str; 16] =
+    ["F1", "F2", "F3", "F4", "F5", "F6", "F7", "F9", "F10", "F11", "F12", "F14", "F15", "F17", "F18", "F19"];
 
 /// The variable with the folder of a run.
 const FOLDER: &str = "PROEM_TEST_CONVERSATIONS";
@@ -57,7 +58,7 @@ fn conversations_are_equal_through_every_door() {
     }
     let folder = tempfile::Builder::new().prefix("proem-talk-").tempdir_in("/tmp").unwrap();
     let at = |path: &str| folder.path().join(path);
-    for path in ["work", "home", "stores"] {
+    for path in ["work", "home", "stores", "configs"] {
         std::fs::create_dir(at(path)).unwrap();
     }
     copy(&corpus().join("config"), &at("config"));
@@ -111,10 +112,10 @@ impl Servers {
     fn start(folder: &Path) -> Self {
         let folder = folder.to_owned();
         let workspaces = folder.join("work").to_str().unwrap().to_owned();
-        let sqlite = Http::new(folder.join("stores/shared.db").to_str().unwrap(), &workspaces);
+        let sqlite = Http::new(folder.join("stores/shared.db").to_str().unwrap(), &workspaces, None);
         let postgres = PostgresServer::start().map(|programs| {
             let database = programs.database("conversations");
-            let http = Http::new(&database, &workspaces);
+            let http = Http::new(&database, &workspaces, None);
             Postgres { programs, database, http }
         });
         Self { folder, sqlite, postgres }
@@ -123,7 +124,16 @@ impl Servers {
     /// Runs a script through every door. Returns what is wrong.
     fn run(&self, script: &Script) -> Vec<String> {
         // All doors use one folder after another, so that paths, and so digests, are equal.
-        let cwd = self.folder.join("work").join(&script.name);
+        let place = &Place {
+            cwd: self.folder.join("work").join(&script.name),
+            config: script.has_own_config().then(|| self.folder.join("configs").join(&script.name)),
+            shared_config: self.folder.join("config"),
+            hooks: if script.server.is_empty() {
+                String::new()
+            } else {
+                hook_server::start(script.server.clone())
+            },
+        };
         let mut problems = Vec::new();
         let mut expected: Option<Outcomes> = None;
         let mut through = |door: &str, (outcomes, found): (Outcomes, Vec<String>)| {
@@ -135,37 +145,48 @@ impl Servers {
         };
         let is_run = |door: &str| !script.skip.contains_key(door);
         if is_run("library") {
-            through("library", run(script, &cwd, &mut Library::new(Arc::new(MemoryStore::new()))));
+            let library = Library::new(Arc::new(MemoryStore::new()), place.config.as_deref());
+            through("library", run(script, place, &mut { library }));
         }
         if is_run("command") {
             let folder = self.folder.join("stores").join(&script.name);
-            through("command", run(script, &cwd, &mut CommandLine::new(&folder, &cwd)));
+            through("command", run(script, place, &mut CommandLine::new(&folder, place)));
         }
         if is_run("sqlite") {
-            through("sqlite", self.run_on_sqlite(script, &cwd));
+            through("sqlite", self.run_on_sqlite(script, place));
         }
         if let Some(postgres) = self.postgres.as_ref().filter(|_| is_run("postgres")) {
-            through("postgres", self.run_on_postgres(script, &cwd, postgres));
+            through("postgres", self.run_on_postgres(script, place, postgres));
         }
         problems
     }
 
-    fn run_on_sqlite(&self, script: &Script, cwd: &Path) -> (Outcomes, Vec<String>) {
+    fn run_on_sqlite(&self, script: &Script, place: &Place) -> (Outcomes, Vec<String>) {
         if !script.needs_own_server() {
-            return run(script, cwd, &mut &self.sqlite);
+            return run(script, place, &mut &self.sqlite);
         }
         let store = self.folder.join("stores").join(format!("{}.db", script.name));
-        run(script, cwd, &mut Http::new(store.to_str().unwrap(), self.workspaces()))
+        run(script, place, &mut self.own(store.to_str().unwrap(), place))
     }
 
-    fn run_on_postgres(&self, script: &Script, cwd: &Path, postgres: &Postgres) -> (Outcomes, Vec<String>) {
+    fn run_on_postgres(
+        &self,
+        script: &Script,
+        place: &Place,
+        postgres: &Postgres,
+    ) -> (Outcomes, Vec<String>) {
         if !script.needs_own_server() {
-            return run(script, cwd, &mut &postgres.http);
+            return run(script, place, &mut &postgres.http);
         }
         let own =
             script.needs_own_store().then(|| postgres.programs.database(&script.name.replace('-', "_")));
         let store = own.as_deref().unwrap_or(&postgres.database);
-        run(script, cwd, &mut Http::new(store, self.workspaces()))
+        run(script, place, &mut self.own(store, place))
+    }
+
+    /// Starts a server for one script.
+    fn own(&self, store: &str, place: &Place) -> Http {
+        Http::new(store, self.workspaces(), place.config.as_deref())
     }
 
     fn workspaces(&self) -> &str {

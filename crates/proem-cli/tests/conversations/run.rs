@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use proem_testkit::git;
 use serde_json::Value;
 
 use super::answer::{Answer, Outcome};
+use super::copy;
 use super::expect::{Named, differences};
 use super::script::{Action, Content, Event, Script, Step};
 use super::turns::Turns;
@@ -21,12 +23,24 @@ pub(super) trait Door {
     fn restart(&mut self);
 }
 
+/// The surroundings of a script: its workspace, and the configuration of its own if it has one.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) cwd: PathBuf,
+    pub(super) config: Option<PathBuf>,
+    /// The configuration that all scripts share.
+    pub(super) shared_config: PathBuf,
+    /// The address of the server of hooks.
+    pub(super) hooks: String,
+}
+
 /// The outcome of every action of a script, with the number of its step, from 1.
 pub(super) type Outcomes = Vec<(usize, Outcome)>;
 
 /// A script that runs.
 struct Run<'s> {
     script: &'s Script,
+    place: &'s Place,
     cwd: PathBuf,
     /// The conversations that have begun.
     begun: BTreeSet<String>,
@@ -37,11 +51,13 @@ struct Run<'s> {
     problems: Vec<String>,
 }
 
-/// Runs a script in the folder `cwd`, which is made for it and removed behind it. Returns the outcomes and the problems.
-pub(super) fn run(script: &Script, cwd: &Path, door: &mut dyn Door) -> (Outcomes, Vec<String>) {
+/// Runs a script in a folder that is made for it and removed behind it. Returns the outcomes and the problems.
+pub(super) fn run(script: &Script, place: &Place, door: &mut dyn Door) -> (Outcomes, Vec<String>) {
+    let cwd = &place.cwd;
     let mut run = Run {
         script,
-        cwd: cwd.to_owned(),
+        place,
+        cwd: cwd.clone(),
         begun: BTreeSet::new(),
         tokens: BTreeMap::new(),
         named: Named::new(),
@@ -61,6 +77,7 @@ impl Run<'_> {
     fn lay_out(&self) {
         fs::create_dir_all(&self.cwd).unwrap();
         self.write(&self.script.files);
+        self.configure(&self.script.settings);
         if self.script.git {
             for arguments in [
                 &["init", "-q", "-b", "main"][..],
@@ -77,6 +94,23 @@ impl Run<'_> {
             let path = self.cwd.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
+        }
+    }
+
+    /// Writes the configuration of the script, if it has one.
+    fn configure(&self, lines: &[String]) {
+        let Some(config) = &self.place.config else { return };
+        if config.exists() {
+            fs::remove_dir_all(config).unwrap();
+        }
+        copy(&self.place.shared_config, config);
+        let lines = [("proem.toml".to_owned(), lines.join("\n"))];
+        for (path, text) in lines.iter().map(|(path, text)| (path, text)).chain(&self.script.config) {
+            let path = config.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let text = text.replace("{config}", config.to_str().unwrap());
+            fs::write(&path, text.replace("{hooks}", &self.place.hooks)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
 
@@ -119,6 +153,7 @@ impl Run<'_> {
                 }
             }
             Event::Git(arguments) => self.git(arguments),
+            Event::Configure(lines) => self.configure(lines),
             Event::Restart => door.restart(),
         }
     }

@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::hook_server::Behaviour;
+
 /// The machine that a conversation sees unless its first turn gives a `host`.
 const HOST: &str = r#"{"now": "2026-03-07T14:55:05Z", "timezone": "UTC", "os": "linux", "os_name": "Linux", "os_version": "6.1", "hostname": "workbench", "shell": "/bin/sh"}"#;
 
@@ -31,6 +33,15 @@ pub(super) struct Script {
     /// The doors that cannot run the script, and why.
     #[serde(default)]
     pub(super) skip: BTreeMap<String, String>,
+    /// The lines of the user's own `proem.toml`.
+    #[serde(default)]
+    pub(super) settings: Vec<String>,
+    /// Further files of the user's configuration, by path.
+    #[serde(default)]
+    pub(super) config: BTreeMap<String, String>,
+    /// A server of hooks, by path.
+    #[serde(default)]
+    pub(super) server: BTreeMap<String, Behaviour>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -56,6 +67,7 @@ pub(super) struct Step {
     write: Option<BTreeMap<String, String>>,
     remove: Option<Vec<String>>,
     git: Option<Vec<String>>,
+    configure: Option<Vec<String>>,
     restart: bool,
     /// The name by which later steps refer to the answer of this one.
     #[serde(rename = "as")]
@@ -97,6 +109,7 @@ pub(super) enum Event<'s> {
     Write(&'s BTreeMap<String, String>),
     Remove(&'s [String]),
     Git(&'s [String]),
+    Configure(&'s [String]),
     Restart,
 }
 
@@ -120,7 +133,12 @@ impl Script {
 
     /// Tells whether the script changes the store or the process for all conversations.
     pub(super) fn needs_own_server(&self) -> bool {
-        self.steps.iter().any(|step| step.restart || step.template.is_some())
+        self.has_own_config() || self.steps.iter().any(|step| step.restart || step.template.is_some())
+    }
+
+    /// Tells whether the script has a configuration of its own.
+    pub(super) fn has_own_config(&self) -> bool {
+        !self.settings.is_empty()
     }
 
     /// Tells whether the script stores a template, which all conversations of a store share.
@@ -134,6 +152,8 @@ fn read(path: &Path) -> Script {
     let script: Result<Script, _> = serde_json::from_str(&text);
     let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
     let script = script.map_err(|error| format!("{}: {error}", path.display())).unwrap();
+    let configures = script.steps.iter().any(|step| step.configure.is_some());
+    assert!(!configures || script.has_own_config(), "{name}: without `settings` all scripts share one file");
     for step in &script.steps {
         assert_eq!(step.actions(), 1, "{name}: a step has exactly one action");
     }
@@ -148,6 +168,7 @@ impl Step {
         let texts = [&self.profile, &self.commit, &self.abort, &self.template];
         let flags = [self.reload_skills, self.show, self.forget, self.restart];
         let others = [self.active.is_some(), self.write.is_some(), self.remove.is_some(), self.git.is_some()];
+        let others = others.into_iter().chain([self.configure.is_some()]);
         bodies.into_iter().flatten().count()
             + texts.into_iter().flatten().count()
             + flags.into_iter().chain(others).filter(|is_set| *is_set).count()
@@ -163,6 +184,9 @@ impl Step {
         }
         if let Some(arguments) = &self.git {
             return Content::Event(Event::Git(arguments));
+        }
+        if let Some(lines) = &self.configure {
+            return Content::Event(Event::Configure(lines));
         }
         if self.restart {
             return Content::Event(Event::Restart);
@@ -218,7 +242,9 @@ fn pinned(body: &str, cwd: &str) -> String {
         return body.to_owned();
     };
     let given = [("cwd", format!("{cwd:?}")), ("host", HOST.to_owned())];
-    let missing = given.into_iter().filter(|(field, _)| !fields.contains_key(*field));
+    let is_given =
+        |field: &str| fields.contains_key(field) || (field == "cwd" && fields.contains_key("workspace"));
+    let missing = given.into_iter().filter(|(field, _)| !is_given(field));
     let missing: Vec<String> = missing.map(|(field, value)| format!("\"{field}\": {value}")).collect();
     let own = body.trim().trim_start_matches('{');
     let comma = if missing.is_empty() || fields.is_empty() { "" } else { ", " };

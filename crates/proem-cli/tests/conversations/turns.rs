@@ -33,9 +33,16 @@ const FIELDS: [&str; 23] = [
     "version",
 ];
 
-/// The turns so far: the digest of the last one of each conversation.
+/// The turns so far: the last one of each conversation.
 #[derive(Default)]
-pub(super) struct Turns(BTreeMap<String, String>);
+pub(super) struct Turns(BTreeMap<String, Last>);
+
+/// The last turn of a conversation.
+#[derive(Default)]
+struct Last {
+    digest: String,
+    system_prompt: String,
+}
 
 impl Turns {
     /// Forgets a conversation.
@@ -49,8 +56,11 @@ impl Turns {
             |path: &str| answer.at(path).and_then(|text| serde_json::from_str::<Option<String>>(&text).ok());
         let text = |path: &str| text(path).flatten();
         let given = |path: &str| text(path).unwrap_or_default();
-        let last = self.0.insert(id.to_owned(), given("digest"));
-        let miss = last.filter(|last| *last != given("digest")).map(|_| given("reason"));
+        let now = Last { digest: given("digest"), system_prompt: given("system_prompt") };
+        let last = self.0.insert(id.to_owned(), now);
+        // The calls of one prompt of the user have one system prompt.
+        let is_continued = last.as_ref().is_some_and(|last| last.system_prompt == given("system_prompt"));
+        let miss = last.filter(|last| last.digest != given("digest")).map(|_| given("reason"));
         let whole = [given("prefix"), given("boundary"), given("suffix")].concat();
         let is_hooked = answer.at("changes").as_deref() != Some("[]");
         let rules = [
@@ -61,7 +71,10 @@ impl Turns {
             ),
             (given("signature.system") == given("digest"), "`signature` has the digest"),
             (text("carriers.system") == text("prefix"), "the system carrier holds the prefix"),
-            (is_hooked || given("system_prompt") == whole, "`system_prompt` is prefix, boundary and suffix"),
+            (
+                is_hooked || is_continued || given("system_prompt") == whole,
+                "`system_prompt` is prefix, boundary and suffix",
+            ),
             (
                 text("expected_miss") == miss,
                 "`expected_miss` is the reason after a change of the digest, once",

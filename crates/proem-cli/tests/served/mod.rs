@@ -58,6 +58,15 @@ impl Server {
         (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
 
+    /// Asks a server below strace to end; returns its exit code.
+    pub(crate) fn stop_traced(mut self) -> Option<i32> {
+        let tracer = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).unwrap();
+        let server = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+        kill_process(server, Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+
     /// Asks it to end; returns its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();

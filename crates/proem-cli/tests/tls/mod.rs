@@ -28,7 +28,7 @@ pub(crate) fn terminate(certificate: &Path, key: &Path, backend: &str) -> u16 {
     port
 }
 
-/// Passes one request without a body, and its answer.
+/// Passes one request and its answer.
 fn pass(near: TcpStream, config: &Arc<ServerConfig>, backend: &str) -> std::io::Result<()> {
     let connection = ServerConnection::new(Arc::clone(config)).unwrap();
     let mut near = StreamOwned::new(connection, near);
@@ -38,8 +38,13 @@ fn pass(near: TcpStream, config: &Arc<ServerConfig>, backend: &str) -> std::io::
         near.read_exact(&mut byte)?;
         request.extend(byte);
     }
+    let head = String::from_utf8_lossy(&request).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    near.read_exact(&mut body)?;
     request.truncate(request.len() - 2);
     request.extend(b"connection: close\r\n\r\n");
+    request.extend(body);
     let mut far = TcpStream::connect(backend)?;
     far.write_all(&request)?;
     let mut answer = Vec::new();

@@ -150,6 +150,106 @@ pub enum PerDirectory {
 pub struct SkillsRecipe {
     /// The directories, in order.
     pub directories: Vec<SkillDirectory>,
+    /// The order of the list.
+    #[serde(default, skip_serializing_if = "is_found")]
+    pub order: SkillOrder,
+    /// Lists all skills of a name.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub same_names: bool,
+    /// The keys of the front matter that hide a skill if they have a value other than `false`. By default
+    /// `disable-model-invocation`, which hides it if it is `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_by: Option<Vec<String>>,
+    /// The name of a skill.
+    #[serde(default, skip_serializing_if = "is_either")]
+    pub name: SkillName,
+    /// The text of a skill without a description.
+    #[serde(default, skip_serializing_if = "is_required")]
+    pub without_description: WithoutDescription,
+    /// Most characters of a description, including the mark of a cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description_characters_max: Option<usize>,
+    /// The mark of a cut. Without one, a skill with a longer description is not listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description_cut: Option<String>,
+    /// Kinds of folders that are searched here, and usually are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<SkillFolders>,
+    /// Searches below skills too, and takes a `SKILL.md` of the directory itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub below_skills: bool,
+}
+
+impl SkillsRecipe {
+    /// Returns a recipe without directories, by the rules of the Agent Skills specification.
+    #[must_use]
+    pub const fn plain() -> Self {
+        Self {
+            directories: Vec::new(),
+            order: SkillOrder::Found,
+            same_names: false,
+            hidden_by: None,
+            name: SkillName::Either,
+            without_description: WithoutDescription::Required,
+            description_characters_max: None,
+            description_cut: None,
+            also: Vec::new(),
+            below_skills: false,
+        }
+    }
+}
+
+/// The order of a list of skills.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillOrder {
+    /// As they are found.
+    #[default]
+    Found,
+    /// By name, byte by byte.
+    Name,
+    /// The skills of the project, then the skills of the user, each by name.
+    LayerAndName,
+}
+
+/// Kinds of folders that are usually not searched for skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillFolders {
+    /// Folders and files that an ignore file names.
+    Ignored,
+    /// Folders whose name begins with a dot, except `.git`.
+    Hidden,
+    /// Folders called `node_modules`.
+    NodeModules,
+}
+
+/// The origin of a skill's name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillName {
+    /// The front matter, or else the folder.
+    #[default]
+    Either,
+    /// The folder.
+    Folder,
+    /// The front matter; a skill without a name is not listed.
+    Required,
+}
+
+/// The text of a skill without a description.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutDescription {
+    /// It is not listed.
+    #[default]
+    Required,
+    /// The first line of its body, without the marks of a heading.
+    Body,
+    /// The same; front matter may be missing too.
+    BodyAlone,
+    /// It is listed with no text.
+    Empty,
 }
 
 /// A directory of skills.
@@ -161,6 +261,9 @@ pub struct SkillDirectory {
     /// Searches each directory above the working directory too, up to the repository's root.
     #[serde(default, skip_serializing_if = "is_false")]
     pub upwards: bool,
+    /// The depth of the search: 1 takes the folders directly in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth_max: Option<usize>,
     /// Treats `*.md` files directly in it as skills.
     #[serde(default, skip_serializing_if = "is_false")]
     pub files: bool,
@@ -172,6 +275,21 @@ pub struct SkillDirectory {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 const fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_found(order: &SkillOrder) -> bool {
+    matches!(order, SkillOrder::Found)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_either(name: &SkillName) -> bool {
+    matches!(name, SkillName::Either)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_required(description: &WithoutDescription) -> bool {
+    matches!(description, WithoutDescription::Required)
 }
 
 /// The kinds that have rules of their own, as written in a profile.

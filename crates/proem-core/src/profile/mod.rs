@@ -27,13 +27,13 @@ use crate::stability::Stability;
 
 pub use carrier::{Budget, CarrierCut, CarrierRecipe, Trim};
 pub use collection::{
-    Collection, CutRecipe, DocumentsRecipe, PerDirectory, SkillDirectory, SkillDirectoryRecipe, SkillsRecipe,
-    Unreadable, Walk,
+    Collection, CutRecipe, DocumentsRecipe, PerDirectory, SkillDirectory, SkillDirectoryRecipe, SkillFolders,
+    SkillName, SkillOrder, SkillsRecipe, Unreadable, Walk, WithoutDescription,
 };
 pub use error::ProfileError;
 pub use file::{ProfileFile, parse};
 pub use merge::{Layer, resolve};
-pub use rules::{AgentRecipe, KnownBy, RulesRecipe};
+pub use rules::{AgentRecipe, KnownBy, RulesRecipe, Seen};
 pub use slots::SlotsRecipe;
 pub use tools::{GuidelineRecipe, ToolOrder, ToolsRecipe};
 pub use treatment::{Hygiene, Secrets};
@@ -208,6 +208,9 @@ pub struct FilesRecipe {
     /// The syntax of the files; derived from their names by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syntax: Option<Syntax>,
+    /// Replaces invalid UTF-8 with U+FFFD; otherwise such a file is left out.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub lossy: bool,
 }
 
 /// The files for `append` that are used.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The selection of files and the treatment of their text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the profile")]
 pub struct RulesRecipe {
     /// The places to search, in the order of the prompt.
     pub places: Vec<RulePlace>,
@@ -30,6 +31,21 @@ pub struct RulesRecipe {
     /// Replaces invalid UTF-8 with U+FFFD; otherwise such a file is left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lossy: bool,
+    /// Reads a file that is not UTF-8 as Latin-1: each byte is a character.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub latin1: bool,
+    /// Composes characters: text becomes Unicode's normalization form C.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub composed: bool,
+    /// Compares names without regard to the case of letters.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ignore_case: bool,
+    /// Names of folders that [`RuleWalk::RootAndBelow`] passes over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip_folders: Vec<String>,
+    /// The ignore files whose patterns leave files of the project out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored_by: Option<RuleIgnore>,
     /// Most bytes of all files of places with `budget`; the file that exceeds it is cut at that byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<usize>,
@@ -71,6 +87,9 @@ pub struct RulePlace {
     /// Counts its files towards the budget.
     #[serde(default, skip_serializing_if = "is_false")]
     pub budget: bool,
+    /// Leaves out a file that is not UTF-8, whatever the recipe says.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub strict: bool,
     /// The directory that imports must stay in, if it differs from the recipe's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<ImportInside>,
@@ -94,6 +113,12 @@ pub struct RuleFile {
     /// Follows its imports.
     #[serde(default = "yes")]
     pub imports: bool,
+    /// The test for being the same as a file before it, if it differs from the recipe's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twins: Option<RuleIdentity>,
+    /// The directory that a link must not lead out of. Such a file is shown under its real path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<ImportInside>,
 }
 
 /// The keys of the front matter that decide when a file applies.
@@ -106,6 +131,15 @@ pub struct AppliesRecipe {
     /// The key with patterns of the files that it applies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patterns: Option<String>,
+    /// The key that is asked if the one for patterns has no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub or_patterns: Option<String>,
+    /// The patterns that mean always; by default those for everything: `*`, `**` and `**/*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub everything: Option<Vec<String>>,
+    /// Takes the imports of a file that does not apply always, without the file itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub imports: bool,
     /// The key whose text describes a file that the agent reads on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -148,6 +182,8 @@ pub enum RuleWalk {
     RootAndCwd,
     /// The directories between them, from the working directory's parent upwards.
     Between,
+    /// The project's root and all directories below it, by path; without a root the working directory alone.
+    RootAndBelow,
 }
 
 /// The sign that marks the root of a project.
@@ -159,6 +195,8 @@ pub enum RootSign {
     Entry,
     /// A repository that git accepts.
     Repository,
+    /// The same, or a file called `.git`, whatever it holds.
+    RepositoryOrFile,
 }
 
 /// The end of the walk upwards if the project has no root.
@@ -197,6 +235,17 @@ pub enum RuleStrip {
     FrontMatter,
     /// HTML comments that are blocks of their own.
     Comments,
+    /// Carriage returns before line breaks.
+    Returns,
+    /// The same in a text that has an HTML comment.
+    ReturnsBesideComments,
+    /// Blank lines that follow another one.
+    BlankLines,
+    /// Hidden characters: soft hyphens, zero width spaces and non-joiners, marks of direction, invisible operators, and
+    /// tags.
+    HiddenCharacters,
+    /// Tag characters of Unicode.
+    Tags,
 }
 
 /// White space that is removed from both ends.
@@ -225,6 +274,14 @@ pub enum RuleDrop {
     Blank,
 }
 
+/// The name of ignore files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleIgnore {
+    /// `.cursorignore`.
+    Cursorignore,
+}
+
 /// The test for two files being the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -243,7 +300,8 @@ pub enum RuleIdentity {
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the profile")]
 pub struct ImportsRecipe {
-    /// A regular expression. Its first group is the path; the character before it belongs to the reference.
+    /// A regular expression. Its first group that takes part is the path; the character before it belongs to the
+    /// reference.
     pub reference: String,
     /// The position of the imported text.
     pub put: ImportPut,
@@ -285,7 +343,8 @@ pub struct ImportsRecipe {
     /// Removes white space from the end of imported text.
     #[serde(default, skip_serializing_if = "is_false")]
     pub trim_end: bool,
-    /// Text before the imported text; `{path}` is the path as written, `{real}` the real one.
+    /// Text before the imported text; `{path}` is the path as written, `{real}` the real one, `{real_xml}` the same with
+    /// the escapes of XML.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
     /// Text after the imported text.
@@ -303,6 +362,10 @@ pub struct ImportsRecipe {
     /// Replacement for a file that was imported already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// Endings of files that are imported, without regard to case; a name without a dot has none, and is imported. An
+    /// empty list allows all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endings: Vec<String>,
     /// Endings of files that are not imported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_endings: Vec<String>,
@@ -360,6 +423,8 @@ pub enum ImportOnce {
     File,
     /// All files of the prompt.
     Prompt,
+    /// Files on the path from the file to this one, compared as the references are written.
+    Written,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
@@ -383,6 +448,42 @@ pub struct AgentRecipe {
     pub as_of: String,
     /// The kind of evidence.
     pub known_by: KnownBy,
+    /// The part of the way to the model that was seen.
+    #[serde(default, skip_serializing_if = "is_prompt")]
+    pub seen: Seen,
+    /// The name of the program on the search path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The package whose `package.json` has the installed version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+}
+
+/// The part of the way from files to the model that was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// The request to the model.
+    #[default]
+    Prompt,
+    /// The message of the agent's client to the vendor's server, which makes the prompt.
+    Client,
+}
+
+impl Seen {
+    /// The word used in tables.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Client => "client",
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_prompt(seen: &Seen) -> bool {
+    matches!(seen, Seen::Prompt)
 }
 
 /// The kind of evidence for an agent's rules.

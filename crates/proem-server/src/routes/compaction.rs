@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use proem::request::RequestUpdate;
 use proem::turn_shape::CompactionShape;
 use proem_store::Changed;
 use serde::Deserialize;
@@ -51,7 +50,8 @@ pub(super) async fn commit(
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let answer = app
         .work(move |app| {
-            app.admit_next(&id, &RequestUpdate::default())?;
+            let update = app.conversations.update_of_compaction(&id, &token)?;
+            app.admit_next(&id, &update)?;
             let epoch = app.conversations.commit_compaction(&id, &token, app.caller())?;
             let pending = app.conversations.pending(&id)?;
             let changed = Changed { epoch, is_opened: true, pending, notes: Vec::new() };

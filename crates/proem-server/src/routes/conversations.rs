@@ -42,6 +42,11 @@ pub(super) struct PlanQuery {
     plan: bool,
 }
 
+/// A query without parameters: one that a client gives in vain is refused.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoQuery {}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReloadQuery {
@@ -108,8 +113,11 @@ pub(super) async fn remove(
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     app.work(move |app| {
-        app.known(&id)?;
-        Ok(app.store().remove(&id).map(drop)?)
+        // A damaged conversation can be removed, too.
+        if !proem_store::is_conversation_id(&id) {
+            return Err(ConversationError::BadId.into());
+        }
+        if app.store().remove(&id)? { Ok(()) } else { Err(ConversationError::NoConversation(id).into()) }
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -164,6 +172,11 @@ impl App {
     fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<Response>, ApiError> {
         let Some(turn) = self.conversations.turn_at_once(id, update)? else { return Ok(None) };
         let given = update.given().cwd.as_deref();
+        let known = self.conversations.current(id)?;
+        if given.is_none() && known.is_some_and(|known| known.request.workspace.is_some()) {
+            self.metrics.turns_reused.fetch_add(1, Ordering::Relaxed);
+            return Ok(Some(turn_response(&turn)));
+        }
         let cwd = given.unwrap_or(&turn.signature.cwd);
         if let Err(error) = self.check_cwd(Some(cwd))
             && !(given.is_none() && self.is_gone(cwd))
@@ -180,7 +193,10 @@ impl App {
         let is_gone =
             update.given().cwd.is_none() && kept_cwd.as_deref().is_some_and(|cwd| self.is_gone(cwd));
         // A conversation outlives its directory: what is frozen needs no file.
+        let brings_files = update.given().workspace.is_some()
+            || known.as_ref().is_some_and(|kept| kept.request.workspace.is_some());
         let update = match (kept_cwd, &update.given().cwd) {
+            (_, None) if brings_files => update,
             (_, Some(cwd)) => {
                 self.check_cwd(Some(cwd))?;
                 update
@@ -204,9 +220,15 @@ impl App {
     /// Checks that the next prompt of a conversation is built in a workspace: in the directory that the update gives, or
     /// else in the stored one, which may have been moved since the conversation began.
     pub(super) fn admit_next(&self, id: &str, update: &RequestUpdate) -> Result<(), ApiError> {
-        let kept = self.known(id)?;
-        let cwd = update.given().cwd.clone().or_else(|| kept.request.cwd.clone());
-        self.admit(Request { cwd, ..Request::default() }).map(drop)
+        self.known(id)?;
+        let given = update.given();
+        let (next_cwd, next_workspace) = self.conversations.next_place(id)?;
+        let workspace = match &given.cwd {
+            Some(_) => None,
+            None => given.workspace.clone().or(next_workspace),
+        };
+        let cwd = given.cwd.clone().or(next_cwd);
+        self.admit(Request { cwd, workspace, ..Request::default() }).map(drop)
     }
 
     pub(super) fn known(&self, id: &str) -> Result<Arc<LoadedEpoch>, ApiError> {
@@ -289,6 +311,7 @@ pub(super) async fn tools(
 pub(super) async fn active_tools(
     State(app): Shared,
     PathParams(id): PathParams<String>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
@@ -305,6 +328,7 @@ pub(super) async fn active_tools(
 pub(super) async fn profile(
     State(app): Shared,
     PathParams(id): PathParams<String>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     #[derive(Deserialize)]
@@ -321,6 +345,7 @@ pub(super) async fn profile(
 pub(super) async fn resources(
     State(app): Shared,
     PathParams(id): PathParams<String>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     text: BodyText,
 ) -> Result<Json<ChangeAnswer>, ApiError> {
     let paths: ResourcePaths = text.json()?;

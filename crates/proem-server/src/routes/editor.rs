@@ -114,6 +114,7 @@ pub(super) async fn values(State(app): Shared, text: BodyText) -> Result<Json<Va
     let request = app.admit(text.request()?)?;
     let answer = app
         .work(move |app| {
+            let request = app.conversations.resolved(&request)?.into_owned();
             let (reports, notes) = proem::variables(&request, app.caller())?;
             let models = Models::load(&request, app.caller())?;
             let model = request.model.as_deref().and_then(|name| models.find(name));

@@ -12,6 +12,7 @@ mod preview;
 mod probes;
 mod session;
 mod template;
+mod workspaces;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -69,6 +70,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/system-prompt/versions/{version}/restore", post(template::restore)),
         ("/preview", post(preview::preview)),
         ("/preview/variables", post(editor::values)),
+        ("/workspaces", post(workspaces::put)),
         ("/conversations", get(conversations::list)),
         ("/conversations/{id}", get(conversations::show).delete(conversations::remove)),
         ("/conversations/{id}/epochs/{number}", get(epochs::show)),

@@ -18,6 +18,7 @@ pub(super) async fn preview(State(app): Shared, text: BodyText) -> Result<Respon
     let request = app.admit(text.request()?)?;
     let json = app
         .work(move |app| {
+            let request = app.conversations.resolved(&request)?.into_owned();
             let request = app.with_stored_template(request)?;
             let preview = app.engine.preview(&request, app.caller())?;
             let models = Models::load(&request, app.caller())?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use proem_store::{
     CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead, Epoch,
     EpochHead, History, MemoryStore, Page, Query, Store, StoreError, TemplateHead, TemplateStore,
-    TemplateVersion,
+    TemplateVersion, WorkspaceRecord, WorkspaceStore,
 };
 
 type StoreResult<T> = Result<T, StoreError>;
@@ -105,6 +105,22 @@ impl CompactionStore for Gate {
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> StoreResult<bool> {
         self.write()?;
         self.store.end_compaction(token, opened)
+    }
+}
+
+impl WorkspaceStore for Gate {
+    fn put_workspace(&self, workspace: &WorkspaceRecord) -> StoreResult<()> {
+        self.write()?;
+        self.store.put_workspace(workspace)
+    }
+    fn workspace(&self, digest: &str) -> StoreResult<Option<WorkspaceRecord>> {
+        self.store.workspace(digest)
+    }
+    fn workspaces(&self, after: &str, most: usize) -> StoreResult<Vec<String>> {
+        self.store.workspaces(after, most)
+    }
+    fn expire_workspaces(&self, before: i64) -> StoreResult<u64> {
+        self.store.expire_workspaces(before)
     }
 }
 

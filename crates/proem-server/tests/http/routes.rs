@@ -8,7 +8,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 30] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 31] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -24,6 +24,7 @@ pub(crate) const ROUTES: [(&str, &[&str]); 30] = [
     ("/compat", &["GET"]),
     ("/preview", &["POST"]),
     ("/preview/variables", &["POST"]),
+    ("/workspaces", &["POST"]),
     ("/conversations", &["GET"]),
     ("/conversations/{id}", &["GET", "DELETE"]),
     ("/conversations/{id}/epochs/{number}", &["GET"]),

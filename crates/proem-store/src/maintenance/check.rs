@@ -18,6 +18,7 @@ const EPOCHS: usize = 1_000;
 const CONVERSATIONS: usize = 5_000;
 const STATES: usize = 100;
 const TEMPLATES: usize = 20;
+const WORKSPACES: usize = 5;
 
 /// The most bytes of texts that are read at a time, unless one text alone has more.
 const BYTES_MAX: u64 = 16 << 20;
@@ -40,11 +41,19 @@ enum Part {
     Conversations,
     States,
     Templates,
+    Workspaces,
 }
 
 impl Part {
-    const ALL: [Self; 6] =
-        [Self::File, Self::Texts, Self::Epochs, Self::Conversations, Self::States, Self::Templates];
+    const ALL: [Self; 7] = [
+        Self::File,
+        Self::Texts,
+        Self::Epochs,
+        Self::Conversations,
+        Self::States,
+        Self::Templates,
+        Self::Workspaces,
+    ];
 
     const fn word(self) -> &'static str {
         match self {
@@ -54,6 +63,7 @@ impl Part {
             Self::Conversations => "conversations",
             Self::States => "states",
             Self::Templates => "templates",
+            Self::Workspaces => "workspaces",
         }
     }
 
@@ -70,7 +80,7 @@ impl Cursor {
         let part = Part::ALL.into_iter().find(|part| part.word() == word)?;
         let is_key = match part {
             Part::File => key.is_empty(),
-            Part::Texts => key.is_empty() || Digest::from_hex(key).is_some(),
+            Part::Texts | Part::Workspaces => key.is_empty() || Digest::from_hex(key).is_some(),
             Part::Epochs => key.is_empty() || EpochKey::parse(key).is_some(),
             Part::Conversations | Part::States => key.is_empty() || crate::is_conversation_id(key),
             Part::Templates => key.is_empty() || key.parse::<u64>().is_ok(),
@@ -109,6 +119,7 @@ pub fn check(
             }
             Part::States => (|store, key, most, _| store.check_states(key, most), STATES),
             Part::Templates => (templates, TEMPLATES),
+            Part::Workspaces => (|store, key, most, _| store.check_workspaces(key, most), WORKSPACES),
         };
         most = if rows == 0 { most_rows } else { most };
         let done: Batch =

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::{OnProgress, Progress, within_time};
 use crate::{EpochKey, Maintenance};
-use crate::{Explanation, Store, StoreError};
+use crate::{Explanation, Store, StoreError, WorkspaceRecord};
 
 /// The most rows of a batch: epochs that are read, texts that are read, texts that are removed.
 const EPOCHS: usize = 5_000;
@@ -61,6 +61,7 @@ struct PruneState {
 /// Removes texts that no epoch uses. Continues an earlier prune that was stopped.
 pub fn prune(store: &dyn Store, on_progress: OnProgress<'_>) -> Result<PruneReport, StoreError> {
     let place = store.describe();
+    store.expire_workspaces(WorkspaceRecord::expiry())?;
     let Some(store) = store.maintenance() else { return Ok(PruneReport::default()) };
     let (state, filter) = match resume(store)? {
         Some(found) => found,

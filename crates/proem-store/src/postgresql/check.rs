@@ -8,7 +8,7 @@ use proem_core::limit::POSTGRES_WRITERS_TIME_MAX;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::{PostgresStore, Value, states, templates};
+use super::{PostgresStore, Value, states, templates, workspaces};
 use crate::columns::{ColumnReader, row_limit, signed, unsigned};
 use crate::maintenance::digests_in;
 use crate::record::EpochRow;
@@ -86,6 +86,10 @@ impl Maintenance for PostgresStore {
 
     fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError> {
         templates::check(self, after, most)
+    }
+
+    fn check_workspaces(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        workspaces::check(self, after, most)
     }
 
     fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochEntry>, StoreError> {

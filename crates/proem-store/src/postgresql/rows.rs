@@ -223,6 +223,7 @@ pub(super) fn insert(transaction: &mut Link, epoch: &Epoch) -> Result<bool, Fail
             (cwd, Type::TEXT),
         ],
     )?;
+    super::workspaces::refer(transaction, epoch)?;
     transaction.execute_typed("SELECT pg_notify('proem_epoch', $1)", &[(conversation, Type::TEXT)])?;
     Ok(true)
 }

@@ -6,7 +6,7 @@ use super::link::Link;
 use super::{Failure, StoreError};
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -116,6 +116,21 @@ CREATE TABLE proem_template (
         text text NOT NULL,
         seal text NOT NULL
     );",
+    // The workspaces that requests brought, and the epochs that refer to them. The reference to the workspace has no foreign
+    // key: an epoch of an export may come without it.
+    "CREATE TABLE proem_workspace (
+        digest text PRIMARY KEY,
+        text text NOT NULL,
+        used_at bigint NOT NULL
+    );
+    CREATE INDEX proem_workspace_by_use ON proem_workspace (used_at);
+    CREATE TABLE proem_workspace_use (
+        conversation text NOT NULL REFERENCES proem_conversation (id) ON DELETE CASCADE,
+        number bigint NOT NULL,
+        digest text NOT NULL,
+        PRIMARY KEY (conversation, number)
+    );
+    CREATE INDEX proem_workspace_use_by_digest ON proem_workspace_use (digest);",
 ];
 
 /// The form of the epochs that this proem writes: the version of the tables that brought it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proem_core::digest::Digest;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{SqliteStore, states, templates};
+use super::{SqliteStore, states, templates, workspaces};
 use crate::StoreError;
 use crate::columns::{ColumnReader, row_limit, signed};
 use crate::maintenance::digests_in;
@@ -93,6 +93,10 @@ impl Maintenance for SqliteStore {
 
     fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError> {
         templates::check(self, after, most)
+    }
+
+    fn check_workspaces(&self, after: &str, most: usize) -> Result<Batch, StoreError> {
+        workspaces::check(self, after, most)
     }
 
     fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochEntry>, StoreError> {

@@ -11,6 +11,7 @@ mod rows;
 mod schema;
 mod states;
 mod templates;
+mod workspaces;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -164,7 +164,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, epoch: &Epoch) -> Result<(),
     let sql = "INSERT INTO conversation (id, epoch, began_at, opened_at, cwd) VALUES (?1, ?2, ?3, ?3, ?4) \
         ON CONFLICT (id) DO UPDATE SET epoch = ?2, opened_at = ?3, cwd = ?4";
     transaction.prepare_cached(sql)?.execute(params![conversation, signed(*number), opened_at, cwd])?;
-    Ok(())
+    super::workspaces::refer(transaction, epoch)
 }
 
 /// Reads all epochs of a conversation and the number of the current one, in one statement.

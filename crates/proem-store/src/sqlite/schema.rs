@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -85,6 +85,21 @@ CREATE TABLE template (
         text TEXT NOT NULL,
         seal TEXT NOT NULL
     ) STRICT;",
+    // The workspaces that requests brought, and the epochs that refer to them. The reference has no foreign key: an epoch of
+    // an export may come without its workspace.
+    "CREATE TABLE workspace (
+        digest TEXT PRIMARY KEY,
+        text TEXT NOT NULL,
+        used_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX workspace_by_use ON workspace (used_at);
+    CREATE TABLE workspace_use (
+        conversation TEXT NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        PRIMARY KEY (conversation, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX workspace_use_by_digest ON workspace_use (digest);",
 ];
 
 /// Returns the `application_id` and the version of the tables.

@@ -185,9 +185,9 @@ fn tables_of_a_later_proem_are_refused_and_left_alone() {
     };
     version(99);
     let expected = "cannot use the store {root}/data/proem.db: its tables have version 99, and this proem \
-                    supports versions up to 5\nhint: use a newer proem, or restore a backup";
+                    supports versions up to 6\nhint: use a newer proem, or restore a backup";
     assert_eq!(refusal(&site), expected);
-    version(5);
+    version(6);
     assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
 }
 
@@ -202,6 +202,7 @@ fn tables_of_an_earlier_proem_are_brought_up_to_date() {
         .execute_batch(
             "ALTER TABLE compaction DROP COLUMN opened; ALTER TABLE epoch DROP COLUMN seal; \
          ALTER TABLE template DROP COLUMN seal; DROP TABLE call; DROP TABLE doomed; DROP TABLE prune; DROP TABLE state; \
+         DROP TABLE workspace_use; DROP TABLE workspace; \
          PRAGMA user_version = 1",
         )
         .unwrap();
@@ -222,7 +223,7 @@ fn a_store_that_a_later_proem_takes_over_is_not_written_to() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     let error = store.put_template("mine", None, None).unwrap_err();
     assert!(error.to_string().contains("its tables have version 99, and this proem supports"), "{error}");
-    connection.pragma_update(None, "user_version", 5).unwrap();
+    connection.pragma_update(None, "user_version", 6).unwrap();
     assert_eq!(store.template().unwrap(), None);
 }
 

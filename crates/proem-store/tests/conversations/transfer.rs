@@ -131,7 +131,7 @@ fn a_state_is_replaced_only_by_a_later_one() {
         let state = || copy.current("c").unwrap().unwrap().state.map(|state| (state.version, state.text));
         for (text, expected) in [
             // An earlier version exported this.
-            (&without.replacen("\"version\":2", "\"version\":1", 1), None),
+            (&without.replacen("\"version\":3", "\"version\":1", 1), None),
             (five, as_five.clone()),
             (five, as_five.clone()),
             (nine, as_nine.clone()),
@@ -183,7 +183,7 @@ fn an_epoch_that_could_not_be_read_is_not_imported() {
         ("conversation", altered(&text, "conversation", "no name")),
         ("form", text.replacen("\\\"version\\\":1", "\\\"version\\\":2", 1)),
         ("truncated", text.chars().take(text.chars().count() - 20).collect()),
-        ("header", text.replacen("\"version\":2", "\"version\":3", 1)),
+        ("header", text.replacen("\"version\":3", "\"version\":4", 1)),
     ];
     let mut taken = Vec::new();
     for (name, text) in altered {

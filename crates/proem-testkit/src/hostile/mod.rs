@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 pub use leads::{LEADS, Lead};
 pub use nuisances::{
-    Ask, BRANCHES, Branch, HEADS, Head, NAMES, Name, Nuisance, PATIENT, Reply, SETTINGS, Setting, enrich,
+    Ask, BRANCHES, Branch, GitSetting, HEADS, Head, NAMES, Name, Nuisance, PATIENT, Reply, SETTINGS, enrich,
 };
 pub use special::{SPECIAL, Special};
 pub use traps::{

@@ -40,7 +40,7 @@ pub struct Reply {
 #[derive(Debug)]
 pub enum Nuisance {
     /// A setting that changes the output of plain git.
-    Setting(&'static Setting),
+    Setting(&'static GitSetting),
     /// A special file.
     Special(&'static Special),
     /// The name of a file.
@@ -65,7 +65,7 @@ impl Nuisance {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Setting(Setting { words, control, .. }) => {
+            Self::Setting(GitSetting { words, control, .. }) => {
                 let (Control::Git(_, seen) | Control::GitOnTerminal(_, seen)) = control;
                 format!("{words}, seen by {seen}")
             }
@@ -97,22 +97,22 @@ impl Nuisance {
 
 /// A setting that changes the output of plain git.
 #[derive(Debug)]
-pub struct Setting {
+pub struct GitSetting {
     words: &'static str,
     control: Control,
     cwd: &'static str,
 }
 
-const fn status_setting(words: &'static str) -> Setting {
-    Setting { words, control: Control::Git("tree", "status --short"), cwd: "tree" }
+const fn status_setting(words: &'static str) -> GitSetting {
+    GitSetting { words, control: Control::Git("tree", "status --short"), cwd: "tree" }
 }
 
-const fn diff_setting(words: &'static str) -> Setting {
-    Setting { words, control: Control::Git("tree", "diff --stat HEAD"), cwd: "tree" }
+const fn diff_setting(words: &'static str) -> GitSetting {
+    GitSetting { words, control: Control::Git("tree", "diff --stat HEAD"), cwd: "tree" }
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 17] = [
+pub const SETTINGS: [GitSetting; 17] = [
     status_setting("color.ui always"),
     status_setting("color.status always"),
     status_setting("core.bare true"),
@@ -124,12 +124,12 @@ pub const SETTINGS: [Setting; 17] = [
     status_setting("status.renames false"),
     status_setting("status.showUntrackedFiles all"),
     status_setting("status.showUntrackedFiles no"),
-    Setting {
+    GitSetting {
         words: "status.relativePaths false",
         control: Control::Git("tree/folder", "status --short"),
         cwd: "tree/folder",
     },
-    Setting {
+    GitSetting {
         words: "diff.relative true",
         control: Control::Git("tree/folder", "diff --stat"),
         cwd: "tree/folder",
@@ -158,7 +158,7 @@ pub fn enrich(site: &Site) {
     site.write("tree/ü", "ü\n");
 }
 
-impl Setting {
+impl GitSetting {
     fn said(&self, ask: impl Fn(&Site, &Ask<'_>) -> String) -> Reply {
         let site = Site::new();
         enrich(&site);

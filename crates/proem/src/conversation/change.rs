@@ -9,8 +9,8 @@ use proem_core::profile::Reason;
 
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
-    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, pending_in,
-    policy_of, received,
+    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, has_base,
+    pending_in, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
 use super::pending::Pending;
@@ -19,13 +19,16 @@ use super::tool_set::ToolSet;
 use crate::build::{Build, PendingField, PromptPolicy};
 use crate::conversation::store::{Epoch, StoreError};
 use crate::hooks::{self, DiscoverReason, ResourcePaths};
-use crate::output::stored_sources;
+use crate::output::stored_sources::{self, EpochDetails};
 use crate::output::turn_shape::EpochChangeShape;
 use crate::request::caller::Caller;
 use crate::request::{Request, RequestUpdate, Tool};
 use crate::sections::build_state::BuildState;
 use crate::sections::tools::duplicates;
 use crate::settings::world::World;
+
+/// The fact that a change of the directory ends.
+const CWD: &str = "prompt:cwd";
 
 /// The outcome of a change.
 #[derive(Debug)]
@@ -124,10 +127,10 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Changed, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         let wish = Wish::new(Reason::Reload, Reading::Everything);
         check_update(&update, caller)?;
-        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        let changed = self.change(id, caller, wish, |loaded| self.merged(loaded, &update, caller))?;
         self.forget_handlers(id);
         Ok(changed)
     }
@@ -207,7 +210,7 @@ impl Conversations {
         let request = Request { profile: Some(profile.to_owned()), ..Request::default() };
         let update = RequestUpdate::from(request);
         let wish = Wish::new(Reason::Profile, Reading::Everything);
-        let changed = self.change(id, caller, wish, |loaded| merged(loaded, &update, caller))?;
+        let changed = self.change(id, caller, wish, |loaded| self.merged(loaded, &update, caller))?;
         self.forget_handlers(id);
         Ok(changed)
     }
@@ -225,9 +228,11 @@ impl Conversations {
         wish: Wish,
         mut next: impl FnMut(&Loaded) -> Result<State, ConversationError>,
     ) -> Result<Changed, ConversationError> {
-        let Advanced { loaded, is_opened, .. } = self.locks.hold(id, || {
+        let mut before = Vec::new();
+        let Advanced { loaded, is_opened, built } = self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
                 let loaded = self.known(id)?;
+                before = loaded.epoch.frozen.notes().to_vec();
                 let state = next(&loaded)?;
                 if let Some(done) = self.advance(&loaded, state, wish, caller)? {
                     return Ok(done);
@@ -238,7 +243,10 @@ impl Conversations {
         })?;
         let pending = loaded.pending();
         let policy = policy_of(&loaded.epoch, caller)?;
-        let notes = pending.iter().map(|field| waiting(field.field, &policy)).collect();
+        let mut notes: Vec<Note> = pending.iter().map(|field| waiting(field.field, &policy)).collect();
+        let built = built.iter().flat_map(|built| built.build.notes());
+        let is_new = |note: &&Note| note.severity > Severity::Info && !before.contains(note);
+        notes.extend(built.filter(is_new).cloned());
         Ok(Changed { epoch: Arc::clone(&loaded.epoch), is_opened, pending, notes })
     }
 
@@ -299,13 +307,13 @@ impl Conversations {
     ) -> Result<Built, ConversationError> {
         let reading = if state.wants_reload { Reading::Everything } else { reading(loaded, state, wish) };
         let pending = pending_in(&loaded.epoch, state);
-        if pending.iter().any(|field| matches!(field.field, "profile" | "cwd")) {
-            // They are fixed again in the new surroundings, whatever the reason of the epoch.
-            state.observed.clear();
+        if pending.iter().any(|field| matches!(field.field, "cwd" | "workspace")) {
+            state.leave_directory();
         }
         let request = state.build_request(self.name(&loaded.epoch.head.conversation));
         let (mut build_state, base) = self.sources(loaded, reading)?;
         build_state.added = state.resources.clone();
+        let caller = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
         self.build(&request, caller, build_state, base)
     }
 
@@ -337,6 +345,10 @@ impl Conversations {
         if reading == Reading::Skills {
             state.resources = None;
         }
+        // A base that callers gave and have withdrawn hid the stored template, which was not read then.
+        if has_base(&loaded.epoch.request) {
+            return Ok((state, StoredBase::Current));
+        }
         let template = loaded.epoch.details.as_ref().and_then(|details| details.template.clone());
         Ok((state, StoredBase::AsRead(template)))
     }
@@ -348,8 +360,9 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
+        let update = self.with_workspace_kept(update.into())?;
         let loaded = self.known(id)?;
-        let state = loaded.state.merge(&update.into());
+        let state = loaded.state.merge(&update);
         self.plan(&loaded, state, Wish::new(Reason::Reload, Reading::Everything), caller)
     }
 
@@ -369,11 +382,27 @@ impl Conversations {
         wish: Wish,
         caller: Caller,
     ) -> Result<Plan, ConversationError> {
+        if viewer_of(&loaded.epoch, caller).is_none() {
+            return Err(ConversationError::OtherView);
+        }
         let built = self.rebuilt(loaded, &mut state, wish, caller)?;
         let kept = Arc::clone(&loaded.epoch);
         let pending = differences(&kept, &built.build);
         let is_allowed = policy_of(&kept, caller)?.allows(wish.reason);
         Ok(Plan { kept, next: built.build.frozen().clone(), pending, is_allowed })
+    }
+
+    /// Returns the state after a call.
+    fn merged(
+        &self,
+        loaded: &Loaded,
+        update: &RequestUpdate,
+        caller: Caller,
+    ) -> Result<State, ConversationError> {
+        let state = loaded.state.merge(update);
+        let request = self.resolved(&state.request)?;
+        check_surroundings(update, &request, viewer_of(&loaded.epoch, caller).unwrap_or(caller))?;
+        Ok(state)
     }
 
     /// Returns the handlers of hooks in a world.
@@ -385,18 +414,34 @@ impl Conversations {
 impl State {
     /// Completes the state for an epoch that is opened: the profile and the working directory that it was built with, and
     /// the facts that are fixed now.
-    pub(super) fn settle(&mut self, epoch: &Epoch, built: &Built) {
+    pub(super) fn settle(&mut self, epoch: &Epoch) -> Result<(), ConversationError> {
+        self.request.profile = Some(epoch.head.profile.clone());
+        if self.request.workspace.is_none() {
+            self.request.cwd = Some(epoch.head.cwd.clone());
+        }
+        self.settle_facts(epoch)
+    }
+
+    /// Completes the state for an epoch that is opened, except for what was said since it was built.
+    pub(super) fn settle_facts(&mut self, epoch: &Epoch) -> Result<(), ConversationError> {
         self.settled = None;
         self.wants_reload = false;
-        self.request.profile = Some(epoch.head.profile.clone());
-        self.request.cwd = Some(epoch.head.cwd.clone());
-        for key in &built.world.resolved.profile.fixed {
-            if let Some(value) = built.state.turn_facts.get(key)
-                && !self.request.variables.contains_key(key)
-            {
-                self.observed.entry(key.clone()).or_insert_with(|| value.clone().ok());
+        let Some(sources) = &epoch.sources else { return Ok(()) };
+        let details = EpochDetails::from_json(sources).map_err(|error| StoreError::Damaged {
+            what: format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation),
+            why: format!("its sources: {error}").into(),
+        })?;
+        for (key, value) in details.fixed {
+            if !self.request.variables.contains_key(&key) {
+                self.observed.entry(key).or_insert(value);
             }
         }
+        Ok(())
+    }
+
+    /// Forgets the fixed facts of a working directory that the conversation leaves.
+    pub(super) fn leave_directory(&mut self) {
+        self.observed.remove(CWD);
     }
 }
 
@@ -412,15 +457,17 @@ pub(super) fn next_epoch(
     let opening =
         NewEpoch { id: &head.conversation, number: head.number + 1, reason: &reason, request: &state.said() };
     let epoch = opening.epoch(built)?;
-    state.settle(&epoch, built);
+    state.settle(&epoch)?;
     Ok(epoch)
 }
 
 /// Returns the files to read: everything if a pending change needs other files.
 fn reading(loaded: &Loaded, state: &State, wish: Wish) -> Reading {
-    const OTHER_FILES: [&str; 4] = ["profile", "cwd", "host", "project"];
+    const OTHER_FILES: [&str; 4] = ["profile", "cwd", "workspace", "project"];
     let pending = pending_in(&loaded.epoch, state);
-    let needs_files = pending.iter().any(|field| OTHER_FILES.contains(&field.field));
+    let (next, frozen) = (&state.request.host, &loaded.epoch.request.host);
+    let has_other_home = next.home != frozen.home || next.config_dir != frozen.config_dir;
+    let needs_files = has_other_home || pending.iter().any(|field| OTHER_FILES.contains(&field.field));
     let adds_skills = pending.iter().any(|field| field.field == "resources");
     match wish.reading {
         Reading::Nothing | Reading::AddedSkills | Reading::Skills if needs_files => Reading::Everything,
@@ -455,13 +502,6 @@ impl Plan {
     pub const fn cost(&self) -> Option<CacheLoss> {
         self.pending.change
     }
-}
-
-/// Returns the state after a call.
-fn merged(loaded: &Loaded, update: &RequestUpdate, caller: Caller) -> Result<State, ConversationError> {
-    let state = loaded.state.merge(update);
-    check_surroundings(update, &state, caller)?;
-    Ok(state)
 }
 
 /// Notes a change that the frozen prompt does not have, with the operation that applies it.

@@ -1,12 +1,12 @@
 //! Refuses values that no prompt can be built from, before a conversation remembers them: a change that waits is not built
 //! at once, and would break every later build.
 
-use super::state::State;
+use super::wording::messages;
 use crate::deliver::turn::provider_of;
 use crate::error::Error;
 use crate::observe::host::Host;
-use crate::request::RequestUpdate;
 use crate::request::caller::Caller;
+use crate::request::{Request, RequestUpdate};
 use crate::sections::{base_text, tools};
 use crate::settings::world::World;
 
@@ -16,13 +16,19 @@ pub(super) fn check_update(update: &RequestUpdate, caller: Caller) -> Result<(),
     base_text::refuse_two(given)?;
     Host::observe(given, caller)?;
     tools::duplicates(given.tools.as_deref().unwrap_or_default())?;
+    messages::check(given)?;
     provider_of(given).map(drop)
 }
 
-/// Checks that the profile and the working directory of a call exist. `state` is that after the call.
-pub(super) fn check_surroundings(update: &RequestUpdate, state: &State, caller: Caller) -> Result<(), Error> {
-    if update.names("profile") || update.names("cwd") {
-        World::read(&state.request, caller)?;
+/// Checks that the profile and the working directory of a call exist. `request` is the one after the call.
+pub(super) fn check_surroundings(
+    update: &RequestUpdate,
+    request: &Request,
+    caller: Caller,
+) -> Result<(), Error> {
+    Host::observe(update.given(), caller)?;
+    if ["profile", "cwd", "workspace"].into_iter().any(|field| update.names(field)) {
+        World::read(request, caller)?;
     }
     Ok(())
 }

@@ -4,23 +4,27 @@ use std::sync::Arc;
 
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Suffix};
-use proem_core::note::Note;
+use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{Compaction as Way, Reason};
 use serde_json::value::RawValue;
 
 use super::change::{Reading, Wish, next_epoch};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
-    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received,
+    CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, check_id, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
-use super::instructions::compaction_instructions;
 use super::state::State;
+use super::wording::messages::{self, ConvertedMessages};
+use super::wording::{compaction_instructions, packs_of_hooks};
 use crate::build::Build;
 use crate::conversation::store::record::now;
 use crate::conversation::store::{CompactionRecord, Epoch, StoreError};
 use crate::deliver::RawMessage;
 use crate::deliver::turn::{CallInput, call};
+use crate::engine::within_limits;
+use crate::error::Error;
+use crate::output::stored_sources::EpochDetails;
 use crate::output::turn_shape::CompactionShape;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
@@ -96,7 +100,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_update(&update, caller)?;
         let loaded = self.known(id)?;
         let policy = policy_of(&loaded.epoch, caller)?;
@@ -104,29 +108,34 @@ impl Conversations {
             return Err(ConversationError::NotAllowed { reason: "compaction", profile: policy.profile });
         }
         let mut state = loaded.state.merge(&update);
-        check_surroundings(&update, &state, caller)?;
-        let (rebuilt, build, instructions) = match policy.compaction {
+        let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
+        check_surroundings(&update, &*self.resolved(&state.request)?, viewer)?;
+        let (rebuilt, build, instructions, sent) = match policy.compaction {
             Way::Aligned => {
                 let request = state.build_request(self.name(id));
-                let world = World::read(&request, caller)?;
+                let world = World::read(&*self.resolved(&request)?, viewer)?;
                 let build = Build::new(
                     loaded.epoch.frozen.as_ref().clone(),
                     Suffix::default(),
                     &request,
                     policy.clone(),
                 );
-                (None, build, compaction_instructions(&world, &request, caller)?)
+                let sent = converted(&loaded, &update, (&world, &request))?;
+                (None, build, compaction_instructions(&world, &request)?, sent)
             }
             Way::Append => {
                 let built = self.rebuilt(&loaded, &mut state, WISH, caller)?;
                 let request = state.build_request(self.name(id));
-                let instructions = compaction_instructions(&built.world, &request, caller)?;
+                let instructions = compaction_instructions(&built.world, &request)?;
                 let epoch = next_epoch(&loaded, &mut state, WISH, &built)?;
                 let appended = Suffix::from_system_text(&format!("\n\n{instructions}"));
-                (Some(epoch), built.build.with_suffix(appended), instructions)
+                let sent = converted(&loaded, &update, (&built.world, &request))?;
+                (Some(epoch), built.build.with_suffix(appended), instructions, sent)
             }
         };
-        let started = self.summarise(&loaded, &update, (&build, policy.compaction, instructions), caller)?;
+        let call = (&build, policy.compaction, instructions);
+        let mut started = self.summarise(&loaded, (&update, sent), call, caller)?;
+        started.notes.extend(of_turns_alone(&update));
         self.store.begin_compaction(&CompactionRecord {
             token: started.token.clone(),
             conversation: id.to_owned(),
@@ -143,7 +152,7 @@ impl Conversations {
     fn summarise(
         &self,
         loaded: &Loaded,
-        update: &RequestUpdate,
+        (update, sent): (&RequestUpdate, ConvertedMessages),
         (build, way, instructions): (&Build, Way, String),
         caller: Caller,
     ) -> Result<StartedCompaction, ConversationError> {
@@ -153,14 +162,16 @@ impl Conversations {
             conversation: self.name(&epoch.head.conversation).map(str::to_owned),
             tools: epoch.request.tools.clone(),
             model: loaded.state.merge(update).request.model,
-            messages: given.messages.clone(),
+            messages: sent.request.map_or_else(|| given.messages.clone(), |request| request.messages),
             prompt: (way == Way::Aligned).then(|| instructions.clone()),
             provider: given.provider.clone(),
             ttl: given.ttl,
             cached_content: given.cached_content.clone(),
             ..without_call(&epoch.request)
         };
-        let made = call(&CallInput { build, request: &request, handlers: &[], caller }, caller)?;
+        let input =
+            CallInput { build, request: &request, handlers: &[], withheld: &[], continued: None, caller };
+        let made = call(&input, caller)?;
         let body = match way {
             Way::Aligned => epoch.frozen.body().clone(),
             Way::Append => build.frozen().body().clone(),
@@ -173,7 +184,7 @@ impl Conversations {
             instructions,
             messages: made.messages,
             payload: made.payload,
-            notes: made.notes,
+            notes: sent.notes.into_iter().chain(made.notes).collect(),
         })
     }
 
@@ -216,17 +227,37 @@ impl Conversations {
         caller: Caller,
     ) -> Result<Option<Arc<LoadedEpoch>>, ConversationError> {
         let loaded = self.known(id)?;
+        let update = RequestUpdate::from_json(&record.request)?;
         // The epoch after `from` decides which compaction was first, not the current one.
         if loaded.epoch.head.number != record.from {
             let behind = self.store.epoch(id, record.from + 1)?.ok_or(ConversationError::NoCompaction)?;
+            // The other compaction opened the epoch. What this one said waits for the next.
+            let state = loaded.state.merge(&update);
+            if behind.head.reason == Reason::Compaction.word()
+                && state != loaded.state
+                && self.commit(id, Some(&loaded), &state, None)?.is_none()
+            {
+                return Ok(None);
+            }
             return Ok(Some(Arc::new(LoadedEpoch::from_stored(behind)?)));
         }
-        let mut state = loaded.state.merge(&RequestUpdate::from_json(&record.request)?);
+        let waited = loaded.pending();
+        let mut state = loaded.state.merge(&update);
         let epoch = match &record.rebuilt {
             Some(rebuilt) => {
+                if rebuilt.head.cwd != loaded.epoch.head.cwd {
+                    state.leave_directory();
+                }
                 // It was built when the compaction began; what was said since then still waits.
-                state.settled = None;
-                state.wants_reload = false;
+                let waits = |field: &str| waited.iter().any(|waiting| waiting.field == field);
+                let is_of_build = |field: &str| update.names(field) || update.removes(field) || !waits(field);
+                if is_of_build("profile") {
+                    state.request.profile = Some(rebuilt.head.profile.clone());
+                }
+                if is_of_build("cwd") {
+                    state.request.cwd = Some(rebuilt.head.cwd.clone());
+                }
+                state.settle_facts(rebuilt)?;
                 rebuilt.clone()
             }
             None => self.aligned_epoch(&loaded, &mut state, caller)?,
@@ -256,6 +287,11 @@ impl Conversations {
         Ok(next)
     }
 
+    /// Returns the fields that a compaction was begun with.
+    pub fn update_of_compaction(&self, id: &str, token: &str) -> Result<RequestUpdate, ConversationError> {
+        Ok(RequestUpdate::from_json(&self.begun(id, token)?.request)?)
+    }
+
     /// Ends a compaction without an epoch.
     pub fn abort_compaction(&self, id: &str, token: &str) -> Result<(), ConversationError> {
         if self.begun(id, token)?.opened.is_some() {
@@ -276,6 +312,34 @@ impl Conversations {
         let is_open = |begun: &CompactionRecord| begun.conversation == id && begun.expires_at >= now();
         found.filter(is_open).ok_or(ConversationError::NoCompaction)
     }
+}
+
+/// Notes the fields that a summarising call has no use for.
+fn of_turns_alone(update: &RequestUpdate) -> impl Iterator<Item = Note> {
+    let Request { prompt, recalled, images, .. } = update.given();
+    let given =
+        [("prompt", prompt.is_some()), ("recalled", recalled.is_some()), ("images", images.is_some())];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(field, _)| {
+        let message = format!("a compaction has no use for `{field}`: the instructions end its messages");
+        Note::new(Code::UnusedField, Severity::Warning, message).with_hint("give it to the next turn")
+    })
+}
+
+/// Converts messages of neutral roles for the summarising call.
+fn converted(
+    loaded: &Loaded,
+    update: &RequestUpdate,
+    (world, request): (&World, &Request),
+) -> Result<ConvertedMessages, Error> {
+    let request = Request { messages: update.given().messages.clone(), ..request.clone() };
+    if !messages::are_in(&request) {
+        return Ok(ConvertedMessages::default());
+    }
+    let found = loaded.epoch.details.as_ref().map(EpochDetails::found);
+    within_limits(|| {
+        let packs = packs_of_hooks(found, &loaded.state.resources, world);
+        messages::convert(world, &request, &packs)
+    })
 }
 
 /// 128 random bits, in hexadecimal.

@@ -1,6 +1,8 @@
 //! Conversations in a store: reads them, builds their prompts, and writes changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod workspaces;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proem_core::carrier::Carrier;
@@ -23,6 +25,7 @@ use crate::hooks::ResourcePaths;
 use crate::observe::workspace::absolute_cwd;
 use crate::output::stored_prompt::StoredPrompt;
 use crate::output::stored_sources::EpochDetails;
+use crate::request::bundle::VirtualWorkspace;
 use crate::request::caller::Caller;
 use crate::request::update::without_call;
 use crate::request::{Request, RequestUpdate};
@@ -51,6 +54,8 @@ pub struct Conversations {
     is_named: bool,
     /// Epochs that were opened here, by reason.
     opened: Mutex<BTreeMap<String, u64>>,
+    /// The workspaces that requests used last.
+    workspaces: Mutex<VecDeque<VirtualWorkspace>>,
 }
 
 /// An epoch whose prompt has been read.
@@ -186,6 +191,8 @@ pub(super) struct Built {
     pub(super) state: BuildState,
     /// The text of the store's template, if it is the base.
     pub(super) template: Option<String>,
+    /// The caller whose view of files it was built with.
+    pub(super) caller: Caller,
 }
 
 /// The template of the store for a build.
@@ -210,6 +217,7 @@ impl Conversations {
             locks: ConversationLocks::default(),
             is_named: true,
             opened: Mutex::default(),
+            workspaces: Mutex::default(),
         }
     }
 
@@ -272,6 +280,16 @@ impl Conversations {
         Ok(self.known(id)?.pending())
     }
 
+    /// Returns the working directory and the workspace that the next prompt of a conversation is built in, as far as they
+    /// were given.
+    pub fn next_place(
+        &self,
+        id: &str,
+    ) -> Result<(Option<String>, Option<VirtualWorkspace>), ConversationError> {
+        let request = &self.known(id)?.state.request;
+        Ok((request.cwd.clone(), request.workspace.clone()))
+    }
+
     /// The current epoch of a conversation, and all its epochs, as they were at one moment.
     pub fn history(&self, id: &str) -> Result<Option<Shown>, ConversationError> {
         for _ in 0..HISTORY_ATTEMPTS_MAX {
@@ -315,13 +333,12 @@ impl Conversations {
         mut state: BuildState,
         base: StoredBase,
     ) -> Result<Built, ConversationError> {
-        let has_base =
-            request.system.is_some() || request.template.is_some() || request.instruction.is_some();
         let template = match base {
-            _ if has_base => None,
+            _ if has_base(request) => None,
             StoredBase::Current => self.store.template()?.map(|template| template.text),
             StoredBase::AsRead(template) => template,
         };
+        let request = &*self.resolved(request)?;
         let built = within_limits(|| {
             let world = World::read(request, caller)?;
             let template = template.filter(|_| world.resolved.profile.stored_template);
@@ -330,10 +347,16 @@ impl Conversations {
                 |template: &String| Request { template: Some(template.clone()), ..request.clone() };
             let with_template = template.as_ref().map(with_template);
             let request = with_template.as_ref().unwrap_or(request);
-            let build = self.engine.build_in(&world, request, caller, &mut state)?;
-            Ok(Built { world, build, state, template })
+            let build = self.engine.build_in(&world, request, &mut state)?;
+            Ok(Built { world, build, state, template, caller })
         });
         Ok(built?)
+    }
+
+    /// Builds the prompt that a conversation would begin with, with the template of the store where its profile takes it.
+    /// Nothing is stored.
+    pub fn prompt(&self, request: &Request, caller: Caller) -> Result<Build, ConversationError> {
+        Ok(self.build(request, caller, BuildState::default(), StoredBase::Current)?.build)
     }
 
     /// Writes a new state, and an epoch if there is one. `None` if another writer was first.
@@ -379,6 +402,16 @@ pub(super) fn policy_of(epoch: &LoadedEpoch, caller: Caller) -> Result<PromptPol
     Ok(PromptPolicy::new(&world.resolved.profile, world.workspace.cwd()))
 }
 
+/// Returns the caller that sees the files as the prompt of an epoch did, so that a later build finds no difference that is
+/// one of the door alone. `None` if `caller` may not see them all.
+pub(super) fn viewer_of(epoch: &LoadedEpoch, caller: Caller) -> Option<Caller> {
+    match epoch.details.as_ref().and_then(|details| details.view.as_ref()) {
+        Some(view) => view.seen_by(caller),
+        // Epochs of earlier versions did not keep it.
+        None => Some(caller),
+    }
+}
+
 /// Returns the version of the next state. It comes from the clock, so that a conversation that is removed and begun again
 /// does not get a version that it had.
 fn next_version(based_on: u64) -> u64 {
@@ -397,10 +430,13 @@ pub(super) struct NewEpoch<'o> {
 impl NewEpoch<'_> {
     /// The epoch as it is to be stored.
     pub(super) fn epoch(&self, built: &Built) -> Result<Epoch, ConversationError> {
-        let Built { build, state, template, .. } = built;
+        let Built { world, build, state, template, caller } = built;
+        let fixed = &world.resolved.profile.fixed;
         let damaged = |why: String| StoreError::Damaged { what: "the prompt".into(), why: why.into() };
         let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| damaged(error.to_string()))?;
-        let details = EpochDetails::new(build.policy(), build.suffix().boundary(), state, template.clone());
+        let boundary = build.suffix().boundary();
+        let base = (template.clone(), *caller);
+        let details = EpochDetails::new(build.policy(), boundary, state, fixed, base);
         let sources = details.to_json(state).map_err(|error| damaged(error.to_string()))?;
         let policy = build.policy();
         let head = EpochHead {
@@ -419,9 +455,15 @@ impl NewEpoch<'_> {
         head.check().map_err(Error::request)?;
         // What the request left to the configuration and to the process is part of what was frozen.
         let (profile, cwd) = (Some(head.profile.clone()), Some(head.cwd.clone()));
+        let cwd = cwd.filter(|_| self.request.workspace.is_none());
         let request = Request { profile, cwd, ..without_call(self.request) };
         Ok(Epoch { head, prompt, request: request.to_json()?, sources: Some(sources) })
     }
+}
+
+/// Tells whether a request names the base of its prompt.
+pub(super) const fn has_base(request: &Request) -> bool {
+    request.system.is_some() || request.template.is_some() || request.instruction.is_some()
 }
 
 /// Takes an update as a caller gave it. A relative directory becomes absolute: a later call may come from another one.

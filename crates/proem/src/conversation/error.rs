@@ -19,6 +19,10 @@ pub enum ConversationError {
     NoConversation(String),
     /// There is no such compaction, or not any more.
     NoCompaction,
+    /// The prompt was built with files that this caller may not read, so a comparison would report them as removed.
+    OtherView,
+    /// The store has no workspace with this digest.
+    NoWorkspace(String),
     /// The record of a call cannot be parsed.
     BadCall(String),
     /// The profile does not rebuild for this reason.
@@ -40,6 +44,8 @@ impl ConversationError {
             Self::BadId
             | Self::NoConversation(_)
             | Self::NoCompaction
+            | Self::OtherView
+            | Self::NoWorkspace(_)
             | Self::BadCall(_)
             | Self::NotAllowed { .. } => true,
         }
@@ -54,6 +60,14 @@ impl ConversationError {
             Self::BadId => Some("use 1 to 128 letters, digits, `.`, `_`, `:` and `-`".into()),
             Self::NoConversation(_) => Some("the first turn creates it".into()),
             Self::NoCompaction => Some("begin it again".into()),
+            Self::NoWorkspace(_) => {
+                Some("send its files again: a workspace that no epoch refers to is removed after some days".into())
+            }
+            Self::OtherView => Some(
+                "start the server with `--user-files`, or use `proem drift` or `proem conversation reload` with `--store` on \
+                 the machine of that user"
+                    .into(),
+            ),
             Self::BadCall(_) => {
                 Some("send the provider's response, or {\"response\": …, \"request\": …}".into())
             }
@@ -74,6 +88,9 @@ impl fmt::Display for ConversationError {
             Self::NoCompaction => {
                 formatter.write_str("there is no such compaction, or it was ended or took too long")
             }
+            Self::NoWorkspace(digest) => write!(formatter, "there is no workspace {digest}"),
+            Self::OtherView => formatter
+                .write_str("the prompt was built with files of the user, which this server does not read"),
             Self::BadCall(why) => write!(formatter, "cannot read the call: {why}"),
             Self::NotAllowed { reason, profile } => {
                 write!(

@@ -8,7 +8,6 @@ mod compact;
 mod conversation;
 mod conversations;
 mod error;
-mod instructions;
 mod locks;
 pub(crate) mod pending;
 mod recent;
@@ -16,6 +15,7 @@ pub mod state;
 pub mod store;
 pub mod tool_set;
 mod turn;
+mod wording;
 
 pub use change::{Changed, Drift, Plan};
 pub use compact::{StartedCompaction, TIME_OF_COMPACTION};

@@ -1,23 +1,31 @@
 //! The state of a conversation besides its epochs: what callers have said so far, its tools, and its fixed facts.
 
+mod hooked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proem_core::digest::Digest;
 use proem_core::profile::Reason;
 use serde::{Deserialize, Serialize};
 
+pub use hooked::HookedPrompt;
+
 use super::tool_set::{ToolSet, has_same_tools};
 use crate::build::PendingField;
 use crate::hooks::ResourcePaths;
 use crate::request::update::{copy_field, differences, without_call};
-use crate::request::{HostPins, Request, RequestUpdate};
+use crate::request::{HostPins, Pin, Request, RequestUpdate};
 
 /// The version of the stored form. A later one is refused.
 const FORM: u32 = 1;
 
 /// The fields that a profile's policy governs. While a change of one is pending, turns use the value of the epoch.
-const GOVERNED: [(&str, Reason); 3] =
-    [("profile", Reason::Profile), ("cwd", Reason::Cwd), ("tools", Reason::Tools)];
+const GOVERNED: [(&str, Reason); 4] = [
+    ("profile", Reason::Profile),
+    ("cwd", Reason::Cwd),
+    ("workspace", Reason::Cwd),
+    ("tools", Reason::Tools),
+];
 
 /// The fields that turns use at once, even where the frozen text keeps their old value.
 const IMMEDIATE: [&str; 5] = ["model", "variables", "host", "project", "workspace_id"];
@@ -44,10 +52,35 @@ pub struct State {
     pub observed: BTreeMap<String, Option<String>>,
     /// The digest of the prefix of the last turn.
     pub delivered: Option<String>,
+    /// The session that the last turn needed.
+    pub session: Option<RunningSession>,
     /// True if a reload was requested that the profile does not allow: the next epoch reads all files again.
     pub wants_reload: bool,
     /// The digest of a request that was built and gave the prompt of the current epoch.
     pub settled: Option<String>,
+    /// The system prompt that hooks made for the last prompt of the user.
+    pub hooked: Option<HookedPrompt>,
+}
+
+/// The properties of a running session that a caller chooses: another backend or other servers need another session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunningSession {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    backend: Option<String>,
+    /// The names in order: the order of a request does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    mcp_servers: Vec<String>,
+}
+
+impl RunningSession {
+    /// Returns the session that a request needs.
+    #[must_use]
+    pub fn new(request: &Request) -> Self {
+        let mut mcp_servers = request.mcp_servers.clone().unwrap_or_default();
+        mcp_servers.sort();
+        Self { backend: request.backend.clone(), mcp_servers }
+    }
 }
 
 /// The inputs of a frozen prompt, as far as a change of them may be pending.
@@ -74,10 +107,14 @@ struct StoredState {
     observed: BTreeMap<String, Option<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivered: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<RunningSession>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     wants_reload: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settled: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hooked: Option<HookedPrompt>,
 }
 
 impl State {
@@ -91,7 +128,8 @@ impl State {
     #[must_use]
     pub fn from_epoch(request: &Request, digest: &str) -> Self {
         let state = Self::begin(&RequestUpdate::from(without_call(request)));
-        Self { delivered: Some(digest.to_owned()), ..state }
+        let session = Some(RunningSession::new(&state.request));
+        Self { delivered: Some(digest.to_owned()), session, ..state }
     }
 
     /// Returns the state after a call.
@@ -105,6 +143,32 @@ impl State {
             (None, known) => known.clone(),
         };
         Self { request, tools, ..self.clone() }
+    }
+
+    /// Returns the fixed facts that the request's `host` contradicts: they stay for the life of the conversation.
+    #[must_use]
+    pub fn contradicted(&self) -> Vec<&str> {
+        let is_other = |key: &str, value: &Option<String>| match pin(&self.request.host, key) {
+            Some(Pin::Given(pinned)) => value.as_ref() != Some(pinned),
+            Some(Pin::None) => value.is_some(),
+            Some(Pin::Observe) | None => false,
+        };
+        let all = self.observed.iter();
+        all.filter(|(key, value)| is_other(key, value)).map(|(key, _)| key.as_str()).collect()
+    }
+
+    /// Tells whether a turn with this prefix finds everything as the last turn left it.
+    #[must_use]
+    pub fn is_delivered(&self, digest: &str) -> bool {
+        self.delivered.as_deref() == Some(digest)
+            && self.session.as_ref() == Some(&RunningSession::new(&self.request))
+    }
+
+    /// Returns the state after a turn with this prefix.
+    #[must_use]
+    pub fn after_turn(&self, digest: &str) -> Self {
+        let session = Some(RunningSession::new(&self.request));
+        Self { delivered: Some(digest.to_owned()), session, ..self.clone() }
     }
 
     /// Returns everything that callers have said so far, with the active tools.
@@ -133,7 +197,9 @@ impl State {
         let waits = |field: &str| pending.iter().any(|pending| pending.field == field);
         for field in differences(&request, frozen.request) {
             // Without a profile or a directory, those of the epoch stay; and its tools keep their order.
-            let is_of_epoch = GOVERNED.iter().any(|(governed, _)| *governed == field);
+            let is_of_epoch = GOVERNED.iter().any(|(governed, _)| *governed == field)
+                // Other files in the same place: as on disk, they wait for a reload, and git is that of now.
+                && (field != "workspace" || has_other_place(&request, frozen.request) || request.workspace.is_none());
             if is_of_epoch || (waits(field) && !IMMEDIATE.contains(&field)) {
                 copy_field(field, frozen.request, &mut request);
             }
@@ -177,8 +243,10 @@ impl State {
             resources: self.resources.clone(),
             observed: self.observed.clone(),
             delivered: self.delivered.clone(),
+            session: self.session.clone(),
             wants_reload: self.wants_reload,
             settled: self.settled.clone(),
+            hooked: self.hooked.clone(),
         })
     }
 
@@ -195,9 +263,23 @@ impl State {
         }
         let stored: StoredState = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let request = Request::from_json(&stored.request.to_string()).map_err(|error| error.to_string())?;
-        let StoredState { tools, resources, observed, delivered, wants_reload, settled, .. } = stored;
-        Ok(Self { request, tools, resources, observed, delivered, wants_reload, settled })
+        let StoredState {
+            tools, resources, observed, delivered, session, wants_reload, settled, hooked, ..
+        } = stored;
+        Ok(Self { request, tools, resources, observed, delivered, session, wants_reload, settled, hooked })
     }
+}
+
+/// Returns the pin of a fact of the host. A pinned moment is that of one call, so no fixed date contradicts it.
+const fn pin<'h>(host: &'h HostPins, key: &str) -> Option<&'h Pin<String>> {
+    Some(match key.as_bytes() {
+        b"system:os" => &host.os,
+        b"system:os_name" => &host.os_name,
+        b"system:os_version" => &host.os_version,
+        b"system:hostname" => &host.hostname,
+        b"system:shell" => &host.shell,
+        _ => return None,
+    })
 }
 
 /// Returns the reason that a profile's policy must name to apply a change of a field at once.
@@ -213,9 +295,7 @@ fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
     }
     match field {
         "tools" => !is_same_tools(next, request),
-        // Without one, that of the epoch stays.
-        "profile" => next.profile.is_some(),
-        "cwd" => next.cwd.is_some(),
+        "workspace" => has_other_place(next, request),
         "variables" => {
             let keys = next.variables.keys().chain(request.variables.keys());
             let is_other = |key: &&String| next.variables.get(*key) != request.variables.get(*key);
@@ -223,6 +303,17 @@ fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
         }
         "host" => is_host_changed(&next.host, &request.host, facts),
         _ => true,
+    }
+}
+
+/// Tells whether the workspace that a request brings is another directory than that of a frozen prompt. Other files in the
+/// same directory are an edit.
+fn has_other_place(next: &Request, frozen: &Request) -> bool {
+    match (&next.workspace, &frozen.workspace) {
+        (Some(next), Some(frozen)) => next.cwd() != frozen.cwd(),
+        (Some(_), None) => true,
+        // The working directory says where the prompt is built.
+        (None, _) => false,
     }
 }
 

@@ -14,14 +14,16 @@ use super::change::{Advanced, Reading, Wish, waiting};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
     Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, check_id,
-    policy_of, received, turn_request_in,
+    policy_of, received, turn_request_in, viewer_of,
 };
 use super::error::ConversationError;
 use super::recent::TurnMemory;
-use super::state::State;
+use super::state::{HookedPrompt, State};
+use super::wording::messages::{self, ConvertedMessages};
+use super::wording::packs_of_hooks;
 use crate::build::{Build, PendingField, PromptPolicy, Signature};
 use crate::conversation::store::StoreError;
-use crate::deliver::turn::{CallInput, Turn, call};
+use crate::deliver::turn::{Call, CallInput, Turn, call};
 use crate::engine::within_limits;
 use crate::error::Error;
 use crate::hooks::Handler;
@@ -42,6 +44,15 @@ struct Started {
     is_first: bool,
     /// The reason for an expected cache miss of the prefix.
     expected_miss: Option<String>,
+    /// True if this turn needs another session than the last one.
+    is_other_session: bool,
+}
+
+impl Started {
+    /// A turn before which nothing else happened.
+    const fn new(advanced: Advanced, is_first: bool) -> Self {
+        Self { advanced, is_first, expected_miss: None, is_other_session: false }
+    }
 }
 
 impl Conversations {
@@ -54,14 +65,16 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Turn, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_id(id)?;
         // A turn that is refused changes nothing.
         check_update(&update, caller)?;
         let started = self.start_turn(id, &update, caller)?;
-        let Started { advanced: Advanced { loaded, is_opened, built }, is_first, expected_miss } = started;
+        let Started { advanced, is_first, expected_miss, is_other_session } = started;
+        let Advanced { loaded, is_opened, built } = advanced;
         let epoch = &loaded.epoch;
         let mut notes = notes_of_start(&loaded, &update, caller, is_first || is_opened)?;
+        notes.extend(is_other_session.then(other_session));
         let request = self.turn_request(&loaded, &update);
         let memory = self.recent.memory(id);
         let (world, fresh) = match built {
@@ -71,19 +84,24 @@ impl Conversations {
             }
             None => (None, None),
         };
-        let world = TurnWorld { read: world, request: &request, caller };
-        let (suffix, world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
-        let handlers = self.handlers(world, &memory);
-        let policy = policy_of(epoch, caller)?;
-        let build = Build::new(epoch.frozen.as_ref().clone(), suffix, &request, policy);
+        let viewer = viewer_of(epoch, caller).unwrap_or(caller);
+        let world = TurnWorld { conversations: self, read: world, request: &request, caller: viewer };
+        let (suffix, mut world) = self.suffix(epoch, (world, fresh), &memory, &mut notes);
+        let handlers = self.handlers(&mut world, &memory);
+        let delivered = converted(&loaded, &mut world)?;
+        notes.extend(delivered.notes);
+        let build = Build::new(epoch.frozen.as_ref().clone(), suffix, &request, policy_of(epoch, caller)?);
         let input = CallInput {
             build: &build,
-            request: &request,
+            request: delivered.request.as_ref().unwrap_or(&request),
             handlers: &handlers,
+            withheld: &delivered.withheld,
+            continued: continued(&loaded, &request),
             caller: self.engine.reader(caller),
         };
         let made = call(&input, caller)?;
         self.engine.report(&made.failures);
+        self.remember_hooked(&loaded, &request, &made)?;
         notes.extend(made.notes);
         Ok(Turn {
             conversation: epoch.head.conversation.clone(),
@@ -128,13 +146,17 @@ impl Conversations {
             return Ok(None);
         };
         let memory = self.recent.memory(id);
+        // The prompt that hooks changed goes on.
+        if loaded.state.hooked.is_some() {
+            return Ok(None);
+        }
         let has_hooks = memory
             .handlers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
             .is_none_or(|handlers| !handlers.is_empty());
-        let is_delivered = loaded.state.delivered.as_deref() == Some(&loaded.epoch.head.digest);
+        let is_delivered = loaded.state.is_delivered(&loaded.epoch.head.digest);
         if has_hooks || !is_delivered || loaded.state.merge(update) != loaded.state {
             return Ok(None);
         }
@@ -177,7 +199,7 @@ impl Conversations {
         update: impl Into<RequestUpdate>,
         caller: Caller,
     ) -> Result<Arc<LoadedEpoch>, ConversationError> {
-        let update = received(update);
+        let update = self.with_workspace_kept(received(update))?;
         check_id(id)?;
         self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
@@ -206,21 +228,20 @@ impl Conversations {
         // Most turns change nothing, and need no lock.
         if let Some(loaded) = self.load(id)?
             && loaded.state.merge(update) == loaded.state
-            && loaded.state.delivered.as_deref() == Some(&loaded.epoch.head.digest)
+            && loaded.state.is_delivered(&loaded.epoch.head.digest)
             && wish_of(&loaded.pending(), update, &policy_of(&loaded.epoch, caller)?).is_none()
         {
             let advanced = Advanced { loaded, is_opened: false, built: None };
-            return Ok(Started { advanced, is_first: false, expected_miss: None });
+            return Ok(Started::new(advanced, false));
         }
         self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
-                let started =
-                    match self.load(id)? {
-                        None => self
-                            .first_epoch(id, update, caller, Delivered::Yes)?
-                            .map(|advanced| Started { advanced, is_first: true, expected_miss: None }),
-                        Some(loaded) => self.later_turn(&loaded, update, caller)?,
-                    };
+                let started = match self.load(id)? {
+                    None => self
+                        .first_epoch(id, update, caller, Delivered::Yes)?
+                        .map(|advanced| Started::new(advanced, true)),
+                    Some(loaded) => self.later_turn(&loaded, update, caller)?,
+                };
                 if let Some(started) = started {
                     return Ok(started);
                 }
@@ -247,9 +268,9 @@ impl Conversations {
         let built = self.build(&request, caller, BuildState::default(), StoredBase::Current)?;
         let opening = NewEpoch { id, number: 1, reason: STARTUP, request: &state.said() };
         let epoch = opening.epoch(&built)?;
-        state.settle(&epoch, &built);
+        state.settle(&epoch)?;
         if delivered == Delivered::Yes {
-            state.delivered = Some(epoch.head.digest.clone());
+            state = state.after_turn(&epoch.head.digest);
         }
         let done = self.commit(id, None, &state, Some(epoch))?;
         Ok(done.map(|loaded| Advanced { loaded, is_opened: true, built: Some(built) }))
@@ -263,7 +284,8 @@ impl Conversations {
         caller: Caller,
     ) -> Result<Option<Started>, ConversationError> {
         let state = loaded.state.merge(update);
-        check_surroundings(update, &state, caller)?;
+        let viewer = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
+        check_surroundings(update, &*self.resolved(&state.request)?, viewer)?;
         let pending = super::conversations::pending_in(&loaded.epoch, &state);
         let wish = wish_of(&pending, update, &policy_of(&loaded.epoch, caller)?);
         let advanced = match wish {
@@ -279,19 +301,26 @@ impl Conversations {
         };
         let Some(advanced) = advanced else { return Ok(None) };
         let head = &advanced.loaded.epoch.head;
-        if advanced.loaded.state.delivered.as_deref() == Some(&head.digest) {
-            return Ok(Some(Started { advanced, is_first: false, expected_miss: None }));
+        let before = &advanced.loaded.state;
+        if before.is_delivered(&head.digest) {
+            return Ok(Some(Started::new(advanced, false)));
         }
-        // The prefix differs from that of the turn before, so one miss is expected. Only one caller reports it.
-        let expected_miss = advanced.loaded.state.delivered.is_some().then(|| head.reason.clone());
-        let state = State { delivered: Some(head.digest.clone()), ..advanced.loaded.state.clone() };
+        // The prefix differs from that of the turn before, so one miss is expected; or the session does. Only one caller
+        // reports it.
+        let is_other_prefix = before.delivered.as_ref().is_some_and(|digest| *digest != head.digest);
+        let expected_miss = is_other_prefix.then(|| head.reason.clone());
+        let state = before.after_turn(&head.digest);
+        let is_other_session = before.session.is_some() && before.session != state.session;
         let done = self.commit(&head.conversation, Some(&advanced.loaded), &state, None)?;
         let started = match done {
-            Some(loaded) => {
-                Started { advanced: Advanced { loaded, ..advanced }, is_first: false, expected_miss }
-            }
+            Some(loaded) => Started {
+                advanced: Advanced { loaded, ..advanced },
+                is_first: false,
+                expected_miss,
+                is_other_session,
+            },
             // Another writer was first. If this call opened the epoch, its answer must still say so.
-            None if advanced.is_opened => Started { advanced, is_first: false, expected_miss: None },
+            None if advanced.is_opened => Started::new(advanced, false),
             None => return Ok(None),
         };
         Ok(Some(started))
@@ -306,6 +335,7 @@ impl Conversations {
             prompt: given.prompt,
             images: given.images,
             recalled: given.recalled,
+            per_prompt: given.per_prompt,
             provider: given.provider,
             ttl: given.ttl,
             cached_content: given.cached_content,
@@ -316,7 +346,7 @@ impl Conversations {
     /// Returns the part for this turn: that of a build that was just made, or one that is observed now. If it cannot be
     /// observed, the boundary and the last values stay.
     fn suffix<'r>(
-        &self,
+        &'r self,
         epoch: &LoadedEpoch,
         (mut world, fresh): (TurnWorld<'r>, Option<Build>),
         memory: &TurnMemory,
@@ -349,7 +379,7 @@ impl Conversations {
         memory: &TurnMemory,
         notes: &mut Vec<Note>,
     ) -> Result<Suffix, Error> {
-        let (caller, request) = (world.caller, world.request.clone());
+        let request = world.request.clone();
         let observe = |request: &Request, world: &World| -> Result<_, Error> {
             // The templates of a turn may lie in the folders that the frozen part was built with.
             let mut state = BuildState {
@@ -357,7 +387,7 @@ impl Conversations {
                 added: epoch.details.as_ref().map(|details| details.resources.clone()).unwrap_or_default(),
                 ..BuildState::default()
             };
-            let build = self.engine.observe_in(world, request, caller, &mut state)?;
+            let build = self.engine.observe_in(world, request, &mut state)?;
             Ok((build, state.turn_facts))
         };
         let (build, facts) = within_limits(|| {
@@ -384,7 +414,7 @@ impl Conversations {
     }
 
     /// Returns the handlers of hooks: those of the last build or first turn in this process.
-    fn handlers(&self, mut world: TurnWorld<'_>, memory: &TurnMemory) -> Arc<[Handler]> {
+    fn handlers(&self, world: &mut TurnWorld<'_>, memory: &TurnMemory) -> Arc<[Handler]> {
         let known = memory.handlers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known {
             return known;
@@ -397,6 +427,55 @@ impl Conversations {
         *memory.handlers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&handlers));
         handlers
     }
+
+    /// Keeps the system prompt that hooks made, for the calls that continue this prompt of the user.
+    fn remember_hooked(
+        &self,
+        loaded: &Loaded,
+        request: &Request,
+        made: &Call,
+    ) -> Result<(), ConversationError> {
+        let frozen = &loaded.epoch.frozen;
+        let is_changed = !made.changes.is_empty();
+        let hooked = is_changed.then(|| HookedPrompt::new(frozen, &made.system_prompt));
+        if hooked == loaded.state.hooked || (request.prompt.is_none() && !is_changed) {
+            return Ok(());
+        }
+        let id = &loaded.epoch.head.conversation;
+        self.locks.hold(id, || {
+            for _ in 0..CHANGE_ATTEMPTS_MAX {
+                // Another turn may have removed the conversation, or opened an epoch.
+                let Some(now) = self.load(id)?.filter(|now| now.epoch.head == loaded.epoch.head) else {
+                    return Ok(());
+                };
+                let state = State { hooked: hooked.clone(), ..now.state.clone() };
+                if state == now.state || self.commit(id, Some(&now), &state, None)?.is_some() {
+                    return Ok(());
+                }
+            }
+            self.conflict(id)
+        })
+    }
+}
+
+/// Converts messages of neutral roles.
+fn converted(loaded: &Loaded, world: &mut TurnWorld<'_>) -> Result<ConvertedMessages, ConversationError> {
+    let request = world.request;
+    if !messages::are_in(request) {
+        return Ok(ConvertedMessages::default());
+    }
+    let found = loaded.epoch.details.as_ref().map(EpochDetails::found);
+    Ok(within_limits(|| {
+        let world = world.read()?;
+        let packs = packs_of_hooks(found, &loaded.state.resources, world);
+        messages::convert(world, request, &packs)
+    })?)
+}
+
+/// Returns the system prompt that hooks made for the prompt of the user that a turn continues.
+fn continued(loaded: &Loaded, request: &Request) -> Option<String> {
+    let hooked = loaded.state.hooked.as_ref().filter(|_| request.prompt.is_none())?;
+    hooked.text(&loaded.epoch.frozen)
 }
 
 /// Returns the signature of the running session: what is delivered, with the backend and the servers of the request.
@@ -421,7 +500,9 @@ fn notes_of_start(
     if !given.is_empty() {
         let policy = policy_of(epoch, caller)?;
         notes.extend(given.iter().map(|field| waiting(field.field, &policy)));
-        notes.extend(given.iter().filter_map(|field| not_reusable(field.field)));
+    }
+    if update.names("host") && !is_new {
+        notes.extend(fixed_note(&loaded.state.contradicted()));
     }
     if let Some(tools) = &update.given().tools {
         notes.extend(duplicates(tools)?);
@@ -438,6 +519,7 @@ enum Delivered {
 
 /// The surroundings of a turn, read at most once.
 struct TurnWorld<'r> {
+    conversations: &'r Conversations,
     read: Option<World>,
     request: &'r Request,
     caller: Caller,
@@ -445,9 +527,15 @@ struct TurnWorld<'r> {
 
 impl TurnWorld<'_> {
     fn read(&mut self) -> Result<&World, Error> {
-        let world = match self.read.take() {
-            Some(world) => world,
-            None => World::read(self.request, self.caller)?,
+        let world = if let Some(world) = self.read.take() {
+            world
+        } else {
+            let request = self.conversations.resolved(self.request);
+            let request = request.map_err(|error| match error {
+                ConversationError::Build(error) => error,
+                other => Error::request(other.to_string()),
+            })?;
+            World::read(&request, self.caller)?
         };
         Ok(self.read.insert(world))
     }
@@ -455,9 +543,10 @@ impl TurnWorld<'_> {
 
 /// Returns the reason to open an epoch in a turn: the first change that this turn gives and that the policy follows.
 fn wish_of(pending: &[PendingField], update: &RequestUpdate, policy: &PromptPolicy) -> Option<Wish> {
-    const WISHES: [(&str, Wish); 3] = [
+    const WISHES: [(&str, Wish); 4] = [
         ("profile", Wish::new(Reason::Profile, Reading::Everything)),
         ("cwd", Wish::new(Reason::Cwd, Reading::Everything)),
+        ("workspace", Wish::new(Reason::Cwd, Reading::Everything)),
         ("tools", Wish::new(Reason::Tools, Reading::Nothing)),
     ];
     let is_given = |field: &str| update.names(field) || update.removes(field);
@@ -483,13 +572,24 @@ fn is_git_failure(value: &Result<String, Absence>) -> bool {
     matches!(value, Err(Absence::TimedOut | Absence::GitFailed(_)))
 }
 
-/// Notes that a running session of another backend or with other servers must not be used for this turn.
-fn not_reusable(field: &str) -> Option<Note> {
-    matches!(field, "backend" | "mcp_servers").then(|| {
-        let message = format!("`{field}` is another one: the running session must not be reused");
-        Note::new(Code::PendingChange, Severity::Warning, message)
-            .with_hint("compare `signature` with that of the turn before, and start another session")
+/// Notes facts of the host that were fixed when the conversation began.
+fn fixed_note(keys: &[&str]) -> Option<Note> {
+    let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    (!keys.is_empty()).then(|| {
+        let message = format!(
+            "`host` gives other values for facts that are fixed for the life of the conversation: {}",
+            names.join(", ")
+        );
+        Note::new(Code::PendingChange, Severity::Info, message)
+            .with_hint("begin another conversation, or give the value in `variables`")
     })
+}
+
+/// Notes that a running session of another backend or with other servers must not be used for this turn.
+fn other_session() -> Note {
+    let message = "the backend or the servers are others than in the turn before: the running session must not be reused";
+    Note::new(Code::PendingChange, Severity::Warning, message)
+        .with_hint("compare `signature` with that of the turn before, and start another session")
 }
 
 fn not_observed(error: &Error) -> Note {

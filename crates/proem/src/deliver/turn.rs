@@ -6,13 +6,14 @@ use proem_core::cache_loss::CacheLoss;
 use proem_core::carrier::Carrier;
 use proem_core::frozen::{Body, Frozen, Suffix};
 use proem_core::note::{Code, Note, Severity};
+use proem_core::source::Source;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{DeliverOptions, HookedCall, Lifetime, Provider, ProviderName, deliver_hooked};
 use crate::build::{Build, PendingField, PromptPolicy, Signature};
 use crate::error::Error;
-use crate::hooks::{self, BeforeAgentStart, Handler, HookFailure, Start};
+use crate::hooks::{self, BeforeAgentStart, Handler, HookFailure, Start, StartChange};
 use crate::request::caller::Caller;
 use crate::request::message::{Message, RawMessage, message};
 use crate::request::{Request, Tool, Ttl, distinct_tools};
@@ -77,12 +78,14 @@ pub struct ToolDefinition {
 }
 
 /// A hook's change in the frozen prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PrefixChange {
-    /// The hook's name.
+    /// The hook's name; `per_prompt` for a change of the caller's own.
     pub hook: String,
     /// The position of the change, and its cost.
     pub change: CacheLoss,
+    /// The extra dollars of the lost tokens, if the model has prices.
+    pub lost_dollars: Option<f64>,
 }
 
 /// The input of a call to the model.
@@ -92,6 +95,10 @@ pub(crate) struct CallInput<'c> {
     /// The request of the turn: messages, prompt, images, tools, model and provider.
     pub(crate) request: &'c Request,
     pub(crate) handlers: &'c [Handler],
+    /// Messages that stay in the history and are not sent, each with its index among all messages.
+    pub(crate) withheld: &'c [(usize, RawMessage)],
+    /// The system prompt that hooks made for the prompt of the user that this turn continues.
+    pub(crate) continued: Option<String>,
     /// The reader of the notes.
     pub(crate) caller: Caller,
 }
@@ -112,7 +119,13 @@ pub(crate) struct Call {
 pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error> {
     let CallInput { build, request, handlers, .. } = input;
     let Start { system_prompt, messages: injected, changes, mut notes, mut failures } = start(input);
-    let injected: Vec<RawMessage> = injected.iter().map(RawMessage::from_map).collect();
+    let mut injected: Vec<RawMessage> = injected.iter().map(RawMessage::from_map).collect();
+    injected.extend(request.per_prompt.iter().flat_map(|own| own.messages.iter().flatten().cloned()));
+    let is_hooked = !changes.is_empty() || input.continued.is_some();
+    let provider = provider_of(request)?;
+    let models =
+        if provider.is_some() || !changes.is_empty() { Some(Models::load(request, caller)?) } else { None };
+    let changes = priced(changes, request, models.as_ref(), &mut notes);
     let neutral = history(build.whole(), request, &injected);
     let mut context = Context {
         handlers,
@@ -121,18 +134,17 @@ pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error>
         notes: Vec::new(),
         failures: Vec::new(),
     };
-    let (messages, kept, payload) = match provider_of(request)? {
+    let (messages, mut kept, payload) = match provider.zip(models) {
         None => {
             notes.extend(unused_notes(request));
             notes.extend(unsent_note(build.whole(), request));
             (context.apply(neutral.clone()), neutral, None)
         }
-        Some(provider) => {
-            let models = Models::load(request, caller)?;
+        Some((provider, models)) => {
             let lifetime = if request.ttl == Some(Ttl::Hour) { Lifetime::Hour } else { Lifetime::Short };
             let options = DeliverOptions { lifetime, cached_content: request.cached_content.clone() };
             let hooked = HookedCall {
-                system_prompt: (!changes.is_empty()).then_some(system_prompt.as_str()),
+                system_prompt: is_hooked.then_some(system_prompt.as_str()),
                 injected: &injected,
                 context: (!handlers.is_empty()).then_some(&mut context),
             };
@@ -143,7 +155,9 @@ pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error>
     };
     notes.append(&mut context.notes);
     failures.append(&mut context.failures);
-    let changes = changes.into_iter().map(|(hook, change)| PrefixChange { hook, change }).collect();
+    for (index, message) in input.withheld {
+        kept.insert((*index).min(kept.len()), message.clone());
+    }
     let tools = definitions(request, build.policy());
     Ok(Call { system_prompt, messages, history: kept, tools, payload, changes, notes, failures })
 }
@@ -219,22 +233,62 @@ fn unsent_note(whole: &Body, request: &Request) -> Option<Note> {
     Some(Note::new(Code::LeftOut, severity, message).with_hint(hint))
 }
 
-/// Lets hooks change the frozen prompt, if the user sent text.
+/// Lets hooks change the frozen prompt, if the user sent text, and then the caller.
 fn start(input: &CallInput<'_>) -> Start {
-    let CallInput { build, request, handlers, caller } = input;
-    let system_prompt = build.whole().text(Carrier::System).unwrap_or_default().to_owned();
-    let Some(text) = &request.prompt else { return Start { system_prompt, ..Start::default() } };
-    if handlers.is_empty() {
+    let CallInput { build, request, handlers, caller, .. } = input;
+    let own = request.per_prompt.as_ref().and_then(|own| own.system_prompt.as_deref());
+    let whole = build.whole().text(Carrier::System).unwrap_or_default();
+    let (system_prompt, handlers) = match &request.prompt {
+        Some(_) => (whole.to_owned(), *handlers),
+        // The prompt of the user goes on, and so does what hooks made of the system prompt.
+        None => (input.continued.clone().unwrap_or_else(|| whole.to_owned()), &[][..]),
+    };
+    if handlers.is_empty() && own.is_none() {
         return Start { system_prompt, ..Start::default() };
     }
     let event = BeforeAgentStart {
-        prompt: text.clone(),
+        prompt: request.prompt.clone().unwrap_or_default(),
         images: request.images.clone().unwrap_or_default(),
         system_prompt,
         cwd: build.policy().cwd.clone(),
         model: request.model.clone(),
     };
-    hooks::start(handlers, event, *caller)
+    hooks::start(handlers, event, *caller, own)
+}
+
+/// Adds the price to each change of the prompt, and a note about it.
+fn priced(
+    changes: Vec<StartChange>,
+    request: &Request,
+    models: Option<&Models>,
+    notes: &mut Vec<Note>,
+) -> Vec<PrefixChange> {
+    let model = request.model.as_deref().zip(models).and_then(|(name, models)| models.find(name));
+    let price = |StartChange { hook, is_own, loss }| {
+        let lost_dollars = model.and_then(|model| model.cost_of_missing(loss.lost_tokens()));
+        let change = PrefixChange { hook, change: loss, lost_dollars };
+        notes.push(changed_prefix(&change, is_own));
+        change
+    };
+    changes.into_iter().map(price).collect()
+}
+
+fn changed_prefix(change: &PrefixChange, is_own: bool) -> Note {
+    let PrefixChange { hook, change, lost_dollars } = change;
+    let who = if is_own { format!("`{hook}`") } else { format!("the hook `{hook}`") };
+    let price = match lost_dollars {
+        Some(dollars) if *dollars > 0.0 => format!("; about ${dollars:.4} more for the prompt"),
+        _ => String::new(),
+    };
+    let (field, source) = if is_own {
+        ("messages", Source::Request { field: hook.as_str().into(), place: None })
+    } else {
+        ("message", Source::Hook { name: hook.as_str().into() })
+    };
+    let message = format!("{who} changed the system prompt {change}{price}");
+    Note::new(Code::PrefixChanged, Severity::Warning, message)
+        .with_hint(format!("return a `{field}` instead: it follows everything that is cached"))
+        .with_source(source)
 }
 
 /// Returns the conversation followed by this turn's messages, in a neutral shape. Text on other carriers than the system
@@ -249,7 +303,10 @@ fn history(whole: &Body, request: &Request, injected: &[RawMessage]) -> Vec<RawM
         history.extend(whole.text(Carrier::Developer).map(plain("developer")));
         history.extend(whole.text(Carrier::FirstUser).map(plain("user")));
     }
-    let Some(text) = &request.prompt else { return history };
+    let Some(text) = &request.prompt else {
+        history.extend(injected.iter().cloned());
+        return history;
+    };
     history.push(user_message(text, request.images.as_deref().unwrap_or_default()));
     history.extend(injected.iter().cloned());
     history.extend(whole.text(Carrier::Turn).map(RawMessage::from_user));

@@ -22,7 +22,7 @@ use super::file;
 use crate::observe::file::{Cap, ReadPolicy, read_bytes, shown};
 
 /// The names in directories of skills; later ones override earlier ones.
-pub(super) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
+pub(crate) const NAMES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
 const CAP: Cap = Cap::new(IGNORE_FILE_BYTES_MAX);
 
@@ -35,6 +35,8 @@ pub(super) enum Reader {
     Imports,
     /// `.gitignore` only, with git's patterns.
     Walk,
+    /// `.cursorignore` only, with git's patterns.
+    Cursor,
 }
 
 impl Reader {
@@ -42,6 +44,7 @@ impl Reader {
         match self {
             Self::Skills => &NAMES,
             Self::Imports | Self::Walk => &[".gitignore"],
+            Self::Cursor => &[".cursorignore"],
         }
     }
 }
@@ -142,8 +145,9 @@ impl IgnoreFiles {
         None
     }
 
-    /// Tells whether git ignores a file, by the `.gitignore` files from a root to it, each with its folder's rules.
-    pub(super) fn verdict(&self, rules: &[Arc<Rules>], path: &Path) -> Verdict {
+    /// Tells whether the ignore files from a root to a file leave it out. For imports only patterns that match the file
+    /// itself count, as in the agent that reads them: `docs/` ignores no file in `docs`.
+    pub(super) fn verdict(&self, rules: &[Arc<Rules>], path: &Path, reader: Reader) -> Verdict {
         let mut verdict = Verdict::Free;
         for own in rules {
             if let Some(unread) = own.unread.first() {
@@ -153,7 +157,11 @@ impl IgnoreFiles {
             if !self.0.borrow_mut().compare(matcher) {
                 return Verdict::Unknown(matcher.path().join(".gitignore"));
             }
-            verdict = match matcher.matched_path_or_any_parents(path, false) {
+            let found = match reader {
+                Reader::Imports => matcher.matched(path, false),
+                _ => matcher.matched_path_or_any_parents(path, false),
+            };
+            verdict = match found {
                 Match::None => verdict,
                 Match::Ignore(_) => Verdict::Ignored,
                 Match::Whitelist(_) => Verdict::Free,
@@ -253,8 +261,10 @@ fn is_pattern(line: &str) -> bool {
 fn add(builder: &mut GitignoreBuilder, path: &Path, line: &str, reader: Reader) {
     let line = match reader {
         // An empty pattern matches nothing in git; the library would match everything.
-        Reader::Skills | Reader::Walk if matches!(line.trim_end(), "!" | "!/" | "/") => return,
-        Reader::Skills | Reader::Walk => &*as_git_reads(line),
+        Reader::Skills | Reader::Walk | Reader::Cursor if matches!(line.trim_end(), "!" | "!/" | "/") => {
+            return;
+        }
+        Reader::Skills | Reader::Walk | Reader::Cursor => &*as_git_reads(line),
         Reader::Imports => line,
     };
     let _ = builder.add_line(Some(path.to_owned()), line);
@@ -381,7 +391,10 @@ mod tests {
         assert!((0..most).all(|_| ignores.excluding(&rules, &path, false).is_some()));
         assert_eq!(ignores.excluding(&rules, &path, false), None);
         assert!(ignores.take_note().is_some());
-        assert_eq!(ignores.verdict(&rules, &path), Verdict::Unknown(folders.0.path().join("0/.gitignore")));
+        assert_eq!(
+            ignores.verdict(&rules, &path, Reader::Imports),
+            Verdict::Unknown(folders.0.path().join("0/.gitignore"))
+        );
         Ok(())
     }
 }

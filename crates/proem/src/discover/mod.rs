@@ -3,7 +3,7 @@
 pub(crate) mod agent_rules;
 pub mod catalog;
 pub(crate) mod documents;
-mod ignored;
+pub(crate) mod ignored;
 pub(crate) mod libraries;
 pub(crate) mod override_files;
 pub(crate) mod repository;
@@ -65,7 +65,7 @@ impl Trail {
     }
 
     /// Notes a location that this caller may not read at all: the file itself has no fault.
-    fn out_of_reach(&mut self, path: &str, why: &Absence) {
+    pub(crate) fn out_of_reach(&mut self, path: &str, why: &Absence) {
         self.consider(
             path,
             Outcome::from_absence(why),
@@ -94,9 +94,12 @@ impl Trail {
 
 /// The one note about all places that a caller may not look at.
 pub(crate) fn out_of_reach() -> Note {
-    let message = "files outside the working directory, its git repository and proem's configuration are not looked for: \
-                   neither for requests over HTTP nor for profiles of a workspace";
-    Note::new(Code::RootNotAllowed, Severity::Info, message)
+    let message = "files outside the working directory and its git repository are not looked for: neither for requests over \
+                   HTTP nor for profiles of a workspace";
+    Note::new(Code::RootNotAllowed, Severity::Info, message).with_hint(
+        "a server reads its user's files (AGENTS.md and skills of the configuration directory and the home) with \
+         `serve --user-files`",
+    )
 }
 
 /// The files of a build by section, so that each search runs once.

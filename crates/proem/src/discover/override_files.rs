@@ -3,9 +3,10 @@
 use proem_core::fact::Absence;
 use proem_core::file_outcome::Outcome;
 use proem_core::limit::TEMPLATE_BYTES_MAX;
+use proem_core::note::{Code, Note, Severity};
 
-use super::{Owner, SearchRoots, Trail};
-use crate::observe::file::{Cap, ReadPolicy, exists, read};
+use super::{Owner, SearchRoots, Trail, file};
+use crate::observe::file::{Cap, ReadFile, ReadPolicy, exists, read};
 
 const CAP: Cap = Cap::new(TEMPLATE_BYTES_MAX);
 
@@ -24,10 +25,18 @@ pub(crate) enum Take {
     All,
 }
 
+/// The treatment of files that are not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotUtf8 {
+    LeaveOut,
+    /// Invalid bytes become U+FFFD, with a note.
+    Replace,
+}
+
 /// Reads the files at `paths`, in their order. Empty and unreadable files are skipped.
 pub(crate) fn find(
     paths: &[(std::path::PathBuf, Owner)],
-    take: Take,
+    (take, not_utf8): (Take, NotUtf8),
     places: &SearchRoots,
     policy: &ReadPolicy,
 ) -> (Vec<FileText>, Trail) {
@@ -44,7 +53,7 @@ pub(crate) fn find(
         }
         let text = read(path, policy, CAP).and_then(|file| {
             trail.notes.extend(places.link_outside(path, &file.real));
-            file.into_text()
+            text_of(file, &shown, not_utf8, &mut trail)
         });
         match text {
             Ok(text) if text.is_empty() => trail.consider(&shown, Outcome::Empty, None),
@@ -63,4 +72,19 @@ pub(crate) fn find(
         }
     }
     (found, trail)
+}
+
+fn text_of(found: ReadFile, path: &str, not_utf8: NotUtf8, trail: &mut Trail) -> Result<String, Absence> {
+    let text = String::from_utf8(found.bytes);
+    match (text, not_utf8) {
+        (Ok(text), _) => Ok(text),
+        (Err(error), NotUtf8::LeaveOut) => Err(Absence::NotUtf8(error.utf8_error().valid_up_to())),
+        (Err(error), NotUtf8::Replace) => {
+            let offset = error.utf8_error().valid_up_to();
+            let message = format!("{path} is not UTF-8 from byte {offset} on: invalid bytes become U+FFFD");
+            let note = Note::new(Code::NotUtf8, Severity::Warning, message);
+            trail.notes.push(note.with_source(file(path)));
+            Ok(String::from_utf8_lossy(&error.into_bytes()).into_owned())
+        }
+    }
 }

@@ -31,9 +31,11 @@ pub(crate) struct Line {
     pub(crate) owner: Owner,
 }
 
-/// Finds skills, sorted by name; of two with the same name the first is taken.
+/// Finds skills, sorted by name; of two with the same name the first is taken. `more` are directories that a
+/// conversation or a hook adds.
 pub(crate) fn find(
     recipe: &SkillDirectoryRecipe,
+    more: &[PathBuf],
     places: &SearchRoots,
     policy: &ReadPolicy,
     has_project: bool,
@@ -57,6 +59,10 @@ pub(crate) fn find(
             search.root(&root.join(directory));
         }
     }
+    search.owner = Owner::User;
+    for path in more {
+        search.root(path);
+    }
     (search.lines.into_values().collect(), search.trail)
 }
 
@@ -72,6 +78,10 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn root(&mut self, path: &Path) {
+        // Checked before any access: the answer must not reveal which files exist outside.
+        if let Err(why) = self.policy.check_as_written(path) {
+            return self.trail.out_of_reach(&shown(path), &why);
+        }
         match metadata(path) {
             Ok(found) if found.is_dir() => {}
             _ => return self.trail.unread(&shown(path), &Absence::NoSuchFile),
@@ -141,7 +151,8 @@ fn folders(path: &Path) -> Vec<PathBuf> {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
-    let mut folders: Vec<PathBuf> = entries.flatten().filter(is_wanted).map(|entry| entry.path()).collect();
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().filter(is_wanted).map(|entry| path.join(entry.file_name())).collect();
     listing_order::arrange(&mut folders);
     folders.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     folders

@@ -76,7 +76,7 @@ impl Engine {
     ) -> Result<Build, Error> {
         within_limits(|| {
             let world = World::read(request, caller)?;
-            self.build_in(&world, request, caller, state)
+            self.build_in(&world, request, state)
         })
     }
 
@@ -85,12 +85,11 @@ impl Engine {
         &self,
         world: &World,
         request: &Request,
-        caller: Caller,
         state: &mut BuildState,
     ) -> Result<Build, Error> {
         let is_asked_now = state.resources.is_none();
         state.withholds_hook_output = self.withholds_hook_output;
-        let built = build_in(world, BuildInput { request, caller, hooks: &self.hooks }, state, Parts::All);
+        let built = build_in(world, BuildInput { request, hooks: &self.hooks }, state, Parts::All);
         if is_asked_now {
             self.report(&state.hook_failures);
         }
@@ -102,12 +101,11 @@ impl Engine {
         &self,
         world: &World,
         request: &Request,
-        caller: Caller,
         state: &mut BuildState,
     ) -> Result<Build, Error> {
         // Resources from hooks belong to the frozen part: the hooks ran for that.
         state.resources.get_or_insert_default();
-        build_in(world, BuildInput { request, caller, hooks: &self.hooks }, state, Parts::Turn)
+        build_in(world, BuildInput { request, hooks: &self.hooks }, state, Parts::Turn)
     }
 
     /// Reports hooks that failed to the callback, if there is one.

@@ -6,8 +6,11 @@
 
 mod chain;
 mod command;
+mod configured;
 mod failure;
 mod handler;
+mod url;
+mod watched;
 
 use std::time::Duration;
 
@@ -18,12 +21,14 @@ use serde_json::Value;
 
 use crate::error::ErrorCause;
 
-pub(crate) use chain::{Resources, Start, context, discover, start};
-pub(crate) use command::HookKeys;
-pub use command::{CommandHook, HookEvent};
+pub(crate) use chain::{Resources, Start, StartChange, context, discover, start};
+pub use command::CommandHook;
+pub(crate) use configured::HookKeys;
+pub use configured::{ConfiguredHandler, ConfiguredHook, HookEvent};
 pub use failure::HookFailure;
 pub(crate) use failure::HookFailureReason;
 pub(crate) use handler::{Handler, handlers};
+pub use url::{HookUrl, UrlHook};
 
 /// A message of a conversation, in the shape that the caller uses: an object with a `role`.
 pub use crate::request::message::Message;

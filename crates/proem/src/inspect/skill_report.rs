@@ -43,7 +43,7 @@ pub fn skills(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Ve
 
 fn skills_here(request: &Request, caller: Caller) -> Result<(Vec<SkillReport>, Vec<Note>), Error> {
     let world = World::read(request, caller)?;
-    let World { host, workspace, config, resolved } = &world;
+    let World { host, workspace, config, resolved, .. } = &world;
     let ResolvedProfile { profile, is_of_workspace, .. } = resolved;
     let (places, resolver) =
         (SearchRoots::new(host, workspace), Resolver::new(request, host, workspace, config));

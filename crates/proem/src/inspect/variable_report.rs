@@ -6,13 +6,12 @@ use proem_core::stability::Stability;
 use proem_core::variable::Variable;
 
 use crate::error::Error;
-use crate::observe::host::Host;
-use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::request::caller::Author;
 use crate::request::caller::Caller;
 use crate::sections::resolver::Resolver;
 use crate::settings::config::Config;
+use crate::settings::world::Place;
 
 /// One variable as it is here.
 #[derive(Debug, Clone)]
@@ -32,9 +31,8 @@ pub struct VariableReport {
 /// Observes every variable that a template could name, the request's own and allowed ones included.
 /// The notes are about the configuration.
 pub fn variables(request: &Request, caller: Caller) -> Result<(Vec<VariableReport>, Vec<Note>), Error> {
-    let host = Host::observe(request, caller)?;
-    let author = if caller.is_remote() { Author::Other } else { Author::User };
-    let workspace = Workspace::find(&host, request.cwd.as_deref())?;
+    let Place { host, workspace, view: _in_force } = Place::read(request, caller)?;
+    let author = if host.caller().is_remote() { Author::Other } else { Author::User };
     let config = Config::load(&host, &workspace)?;
     let mut resolver = Resolver::new(request, &host, &workspace, &config);
     let mut reports: Vec<VariableReport> = Vec::new();

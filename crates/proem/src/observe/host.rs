@@ -11,7 +11,7 @@ use proem_core::limit::SETTINGS_BYTES_MAX;
 use crate::error::Error;
 use crate::observe::date_words::local_date;
 use crate::observe::file::{Cap, ReadPolicy, canonical, read_text};
-use crate::request::caller::Caller;
+use crate::request::caller::{Caller, Workspaces};
 use crate::request::{HostPins, Pin, Request};
 
 /// The machine as one build sees it. The clock is read at most once.
@@ -21,6 +21,8 @@ pub struct Host {
     pins: HostPins,
     pinned_now: Pin<Timestamp>,
     read_now: OnceCell<Timestamp>,
+    /// True if the request brings its own workspace.
+    is_of_bundle: bool,
 }
 
 impl Host {
@@ -38,8 +40,31 @@ impl Host {
                 format!("`host.{field}` cannot be set by a remote client"),
                 "leave it out: it decides what may be read and run",
             )),
+            None if request.workspace.is_some() => Self::of_bundle(&request.host),
             None => Ok(Self { caller, ..Self::new(&request.host)? }),
         }
+    }
+
+    /// Creates the host of a request that brings its own workspace: it has no value of this machine but the clock and the
+    /// place of the settings.
+    fn of_bundle(pins: &HostPins) -> Result<Self, Error> {
+        let own = Self::new(pins)?;
+        let config_dir = own.config_dir().and_then(|folder| folder.to_str().map(str::to_owned));
+        let absent = |pin: &Pin<String>| if pin.is_observed() { Pin::None } else { pin.clone() };
+        let pins = HostPins {
+            now: pins.now.clone(),
+            timezone: absent(&pins.timezone),
+            home: absent(&pins.home),
+            config_dir: config_dir.map_or(Pin::None, Pin::Given),
+            os: absent(&pins.os),
+            os_name: absent(&pins.os_name),
+            os_version: absent(&pins.os_version),
+            hostname: absent(&pins.hostname),
+            shell: absent(&pins.shell),
+            env: pins.env.clone(),
+        };
+        let caller = Caller::Remote(Workspaces::of_bundle());
+        Ok(Self { caller, is_of_bundle: true, ..Self::new(&pins)? })
     }
 
     /// Creates the host with the values that a request pins; observes nothing yet.
@@ -71,7 +96,7 @@ impl Host {
         if has_no_home {
             pins.home = Pin::None;
         }
-        Ok(Self { caller: Caller::User, pins, pinned_now, read_now: OnceCell::new() })
+        Ok(Self { caller: Caller::User, pins, pinned_now, read_now: OnceCell::new(), is_of_bundle: false })
     }
 
     /// Tells whether a text in the working directory may read the git repository around it. For a remote client the
@@ -163,6 +188,8 @@ impl Host {
         match &self.pins.env {
             Pin::None => Err(Absence::EnvNotSet),
             Pin::Given(values) => values.get(name).cloned().ok_or(Absence::EnvNotSet),
+            // Of this machine only the settings count.
+            Pin::Observe if self.is_of_bundle && name != "PROEM_PROFILE" => Err(Absence::EnvNotSet),
             Pin::Observe if name.is_empty() || name.contains(['=', '\0']) => Err(Absence::EnvNotSet),
             Pin::Observe => std::env::var(name).map_err(|error| match error {
                 VarError::NotPresent => Absence::EnvNotSet,

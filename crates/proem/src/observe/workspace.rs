@@ -83,7 +83,7 @@ impl Workspace {
 
     /// Returns the policy for the workspace's own settings: a link to the user's files is not followed.
     pub(crate) fn own_files(&self, host: &Host) -> ReadPolicy {
-        ReadPolicy::beneath(&[self.root()], host.home().as_deref(), &[]).served(host.caller(), None)
+        ReadPolicy::beneath(&[self.root()], host.home().as_deref(), &[]).served(host.caller(), &[])
     }
 
     /// Returns the folder in which the workspace keeps proem's files.
@@ -142,7 +142,7 @@ fn is_repository(folder: &Path, cwd: &Path) -> bool {
 
 /// The root of the git repository around a directory, by its path as it is written.
 pub(crate) fn repository_of(cwd: &Path) -> Option<&Path> {
-    cwd.ancestors().take(ANCESTORS_MAX).find(|folder| folder.join(".git").exists())
+    cwd.ancestors().take(ANCESTORS_MAX).find(|folder| crate::observe::file::exists(&folder.join(".git")))
 }
 
 /// Returns a relative directory as an absolute one; `None` for any other text.

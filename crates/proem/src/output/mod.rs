@@ -3,4 +3,5 @@
 pub mod build_shape;
 pub mod stored_prompt;
 pub(crate) mod stored_sources;
+pub(crate) mod stored_view;
 pub mod turn_shape;

@@ -19,6 +19,7 @@ use super::stored_prompt::{
     DamagedPrompt, StoredFileOutcome, StoredNote, restore_considered, restore_note, store_considered,
     store_note,
 };
+use super::stored_view::StoredView;
 use crate::build::PromptPolicy;
 use crate::discover::agent_rules::{ConditionalFile, Piece, PieceSource, RuleFiles};
 use crate::discover::documents::Document;
@@ -28,6 +29,7 @@ use crate::discover::skills::{Candidate, FoundSkills, Problem, Skill};
 use crate::discover::{DiscoveredFiles, Owner, Trail};
 use crate::hooks::{ResourcePaths, Resources};
 use crate::observe::file::SourceTexts;
+use crate::request::caller::Caller;
 use crate::sections::build_state::BuildState;
 
 /// The version of this shape. A later one is refused.
@@ -44,6 +46,9 @@ pub(crate) struct EpochDetails {
     pub(crate) boundary: String,
     /// The keys of the variables that the frozen text depends on.
     pub(crate) facts: BTreeSet<String>,
+    /// The facts that the profile fixes when a conversation begins, as they were observed; `None` for an absent one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fixed: BTreeMap<String, Option<String>>,
     /// The files with a text in the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<SourceFile>,
@@ -56,6 +61,9 @@ pub(crate) struct EpochDetails {
     /// The text of the store's template, if it is the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) template: Option<String>,
+    /// The view of files that the prompt was built with. Epochs of earlier versions do not have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) view: Option<StoredView>,
 }
 
 /// A file that a prompt was built from.
@@ -208,18 +216,23 @@ struct StoredSourceText {
 }
 
 impl EpochDetails {
-    /// Describes a prompt: its policy, its boundary, and what it was built from.
+    /// Describes a prompt: its policy, its boundary, and what it was built from. `fixed` names the facts that its profile
+    /// fixes.
     pub(crate) fn new(
         policy: &PromptPolicy,
         boundary: &str,
         state: &BuildState,
-        template: Option<String>,
+        fixed: &[String],
+        (template, caller): (Option<String>, Caller),
     ) -> Self {
+        let observed = |key: &String| Some((key.clone(), state.turn_facts.get(key)?.clone().ok()));
         Self {
+            view: Some(caller.into()),
             version: VERSION,
             policy: policy.clone(),
             boundary: boundary.to_owned(),
             facts: state.frozen_facts.clone(),
+            fixed: fixed.iter().filter_map(observed).collect(),
             files: source_files(state),
             resources: state.added.clone(),
             found: {

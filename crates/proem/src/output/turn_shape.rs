@@ -147,7 +147,7 @@ pub struct ToolShape<'b> {
 /// A hook's change in the frozen prompt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeShape<'b> {
-    /// The hook's name.
+    /// The hook's name; `per_prompt` for a change of the caller's own.
     pub hook: &'b str,
     /// The first byte that differs.
     pub first_byte: usize,
@@ -155,6 +155,8 @@ pub struct ChangeShape<'b> {
     pub lost_bytes: usize,
     /// About how many tokens that is: an estimate, at 2.7 bytes each.
     pub lost_tokens_estimate: usize,
+    /// About how many dollars these tokens cost more than from the cache; `null` if the model has no known prices.
+    pub lost_dollars_estimate: Option<f64>,
 }
 
 impl<'b> TurnShape<'b> {
@@ -206,5 +208,6 @@ fn change(change: &PrefixChange) -> ChangeShape<'_> {
         first_byte: change.change.first_byte,
         lost_bytes: change.change.lost_bytes,
         lost_tokens_estimate: change.change.lost_tokens(),
+        lost_dollars_estimate: change.lost_dollars,
     }
 }

@@ -3,9 +3,11 @@
 //! Values that are not given are observed. With `host` and `variables` pinned, the same tree gives the same bytes on
 //! any machine.
 
+pub mod bundle;
 pub(crate) mod caller;
 pub(crate) mod canonical_json;
 pub(crate) mod message;
+pub(crate) mod per_prompt;
 pub(crate) mod raw_json;
 pub(crate) mod strict_json;
 pub(crate) mod update;
@@ -25,6 +27,7 @@ use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::text::Place;
 
 pub use caller::Workspaces;
+pub use per_prompt::PerPrompt;
 pub use update::RequestUpdate;
 
 /// A request for a prompt.
@@ -37,6 +40,11 @@ pub struct Request {
     /// The working directory; the process's own when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The workspace itself in the place of `cwd`: its files, facts of git and a working directory, or the digest of one that
+    /// was sent before.
+    #[schemars(with = "Option<bundle::WorkspaceShape>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<bundle::VirtualWorkspace>,
     /// The conversation's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
@@ -103,6 +111,10 @@ pub struct Request {
     #[serde(deserialize_with = "messages")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<RawMessage>>,
+    /// For a turn: changes of the caller for this prompt, after those of hooks.
+    #[serde(deserialize_with = "object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_prompt: Option<PerPrompt>,
     /// For a turn: the provider whose request body the answer contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
@@ -287,7 +299,7 @@ impl<T> Pin<T> {
         }
     }
 
-    const fn is_observed(&self) -> bool {
+    pub(crate) const fn is_observed(&self) -> bool {
         matches!(self, Self::Observe)
     }
 }
@@ -381,7 +393,11 @@ impl Request {
             let message = format!("it has {} bytes, and {REQUEST_BYTES_MAX} are allowed", text.len());
             return Err(Error::request(message));
         }
-        serde_json::from_str(text).map(|Object(request)| request).map_err(|error| explain(text, error))
+        let request: Self = serde_json::from_str(text)
+            .map(|Object(request)| request)
+            .map_err(|error| explain(text, error))?;
+        request.check_place()?;
+        Ok(request)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::value::RawValue;
 
 use super::Request;
+use super::bundle::VirtualWorkspace;
 use super::raw_json::{Fields, Json};
 use crate::error::Error;
 
@@ -134,6 +135,17 @@ impl RequestUpdate {
         self
     }
 
+    /// Gives a workspace.
+    #[must_use]
+    pub fn with_workspace(mut self, workspace: VirtualWorkspace) -> Self {
+        self.named.insert("workspace".to_owned());
+        self.removed.remove("workspace");
+        self.named.remove("cwd");
+        self.given.cwd = None;
+        self.given.workspace = Some(workspace);
+        self
+    }
+
     /// Tells whether the update gives a field.
     #[must_use]
     pub fn names(&self, field: &str) -> bool {
@@ -160,6 +172,12 @@ impl RequestUpdate {
         if BASE.iter().any(|field| self.names(field)) {
             (merged.system, merged.template, merged.instruction) = (None, None, None);
             merged.template_path.clone_from(&self.given.template_path);
+        }
+        // A directory and a workspace that was sent are two values of one thing.
+        if self.names("workspace") {
+            merged.cwd = None;
+        } else if self.names("cwd") {
+            merged.workspace = None;
         }
         let empty = Request::default();
         for field in &FIELDS {
@@ -192,6 +210,7 @@ pub(crate) fn without_call(request: &Request) -> Request {
         prompt: None,
         images: None,
         recalled: None,
+        per_prompt: None,
         provider: None,
         ttl: None,
         cached_content: None,
@@ -218,7 +237,7 @@ macro_rules! fields {
         /// Fails to compile when a field of a request is neither remembered nor named here as one of a single call.
         #[expect(dead_code, reason = "it is compiled, not run")]
         fn every_field_is_considered(request: Request) {
-            let Request { $($name: _,)* conversation: _, messages: _, prompt: _, images: _, recalled: _, provider: _, ttl: _,
+            let Request { $($name: _,)* conversation: _, messages: _, prompt: _, images: _, recalled: _, per_prompt: _, provider: _, ttl: _,
                 cached_content: _, template_path: _ } =
                 request;
         }
@@ -228,6 +247,7 @@ macro_rules! fields {
 fields!(
     profile,
     cwd,
+    workspace,
     workspace_id,
     model,
     language,

@@ -102,10 +102,10 @@ impl Builder<'_> {
 
     fn skill_directory(&mut self, recipe: &SkillDirectoryRecipe, section: &str) -> SectionContent {
         let (policy, has_project) = (self.policies().instructions, self.has_project());
-        let source = self.rules(section);
+        let (source, more) = (self.rules(section), self.skill_paths);
         let known = self.discovered.skill_directories.entry(section.to_owned());
-        let (skills, trail) =
-            known.or_insert_with(|| skill_directory::find(recipe, &self.places, &policy, has_project));
+        let find = || skill_directory::find(recipe, more, &self.places, &policy, has_project);
+        let (skills, trail) = known.or_insert_with(find);
         bindings::skill_directory(skills, source, trail.clone())
     }
 

@@ -290,7 +290,7 @@ impl<'b> Resolver<'b> {
         match author {
             Author::User => ReadPolicy::user(home.as_deref(), allowed),
             Author::Other => {
-                ReadPolicy::beneath(&self.roots(), home.as_deref(), allowed).served(self.host.caller(), None)
+                ReadPolicy::beneath(&self.roots(), home.as_deref(), allowed).served(self.host.caller(), &[])
             }
         }
     }
@@ -299,16 +299,25 @@ impl<'b> Resolver<'b> {
     pub(crate) fn discovery_policy(&self, author: Author, places: &SearchRoots) -> ReadPolicy {
         let policy = match author {
             Author::User if self.host.caller().is_remote() => {
-                let mut roots = self.roots();
-                // Files that the operator provides for every prompt.
-                roots.extend(self.host.config_dir());
-                let own = self.host.config_dir();
+                let own = self.user_folders();
+                let roots: Vec<PathBuf> = self.roots().into_iter().chain(own.iter().cloned()).collect();
                 ReadPolicy::beneath(&roots, self.host.home().as_deref(), &self.config.files_allow.value)
-                    .served(self.host.caller(), own.as_deref())
+                    .served(self.host.caller(), &own)
             }
             author => self.read_policy(author),
         };
         policy.fenced(places.fence())
+    }
+
+    /// Returns the folders of the server's user in which a build for a remote client reads: none, unless the server was
+    /// told to read the user's files. A client cannot give another home.
+    fn user_folders(&self) -> Vec<PathBuf> {
+        match self.host.caller() {
+            Caller::Remote(workspaces) if workspaces.has_user_files() => {
+                self.host.home().into_iter().chain(self.host.config_dir()).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The working directory, and its git root where that belongs to it.

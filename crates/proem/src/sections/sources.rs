@@ -1,14 +1,16 @@
 //! The sources of a build besides files: tools, libraries, the catalog, and resources from hooks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proem_core::note::Note;
 
 use crate::discover::catalog::{Catalog, RequestPack};
 use crate::discover::libraries::Libraries;
+use crate::discover::out_of_reach;
 use crate::error::Error;
 use crate::hooks::{self, Hook, HookFailure, Resources, ResourcesDiscover};
+use crate::observe::file::canonical;
 use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::request::caller::{Author, Caller};
@@ -48,18 +50,43 @@ impl Sources {
         let tools = Tools::new(request, profile)?;
         let is_run_now = state.resources.is_none();
         let (mut resources, failures) = resources(state, hooks, world, &workspace);
-        resources.add(&state.added, Path::new(workspace.cwd()), world.host.home().as_deref());
+        let (added, is_out_of_reach) = added(state, world, &workspace, request);
+        resources.extend(added);
         if is_run_now {
             let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };
             state.hook_notes = failures.iter().map(|failure| failure.note(reader)).collect();
         }
         // They belong to the prompt that was built without the hooks that failed.
         let hook_notes = state.hook_notes.iter().filter(|_| parts == Parts::All).cloned();
-        let notes = notes.iter().cloned().chain(hook_notes).chain(tools.notes.iter().cloned()).collect();
+        let notes = notes.iter().cloned().chain(hook_notes).chain(tools.notes.iter().cloned());
+        let notes = notes.chain(is_out_of_reach.then(out_of_reach)).collect();
         let libraries = Libraries::new(&world.host, &workspace).with_folders(&resources.assets);
         let catalog = catalog(world, &workspace, request, caller, &resources)?;
         Ok(Self { workspace, tools, resources, libraries, catalog, notes })
     }
+}
+
+/// Returns the resources that were added to the conversation, and whether some of them are out of the caller's reach: a
+/// remote client may name those of its workspace only, where hooks of the user may name any.
+fn added(state: &BuildState, world: &World, workspace: &Workspace, request: &Request) -> (Resources, bool) {
+    let World { host, config, .. } = world;
+    let mut added = Resources::default();
+    added.add(&state.added, Path::new(workspace.cwd()), host.home().as_deref());
+    if !host.caller().is_remote() {
+        return (added, false);
+    }
+    let policy = Resolver::new(request, host, workspace, config).read_policy(Author::Other);
+    let is_near = |path: &PathBuf| {
+        policy.check_as_written(path).is_ok() && canonical(path).map_or(true, |real| policy.allows(&real))
+    };
+    let Resources { skills, packs, assets } = &mut added;
+    let mut lists = [skills, packs, assets];
+    let before: usize = lists.iter().map(|list| list.len()).sum();
+    for list in &mut lists {
+        list.retain(is_near);
+    }
+    let after: usize = lists.iter().map(|list| list.len()).sum();
+    (added, after < before)
 }
 
 /// Loads the catalog where a section takes its wording from it.

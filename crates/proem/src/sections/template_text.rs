@@ -13,8 +13,8 @@ use proem_core::stability::Stability;
 use proem_core::text::{Place, is_javascript_space};
 
 use super::Builder;
-use crate::discover::override_files::{self, FileText, Take};
-use crate::discover::{self, Owner};
+use crate::discover::override_files::{self, FileText, NotUtf8, Take};
+use crate::discover::{self, Owner, Trail};
 use crate::error::Error;
 use crate::observe::file::{Cap, exists, read_source_utf8, without_dots};
 use crate::request::OneOrMany;
@@ -79,7 +79,15 @@ impl Builder<'_> {
     /// else replaces it.
     fn file_of_environment(&mut self, path: &Path, section: &str) -> FileText {
         let shown = crate::observe::file::shown(path);
-        let text = read_source_utf8(path, &self.policies().instructions, FILE);
+        let policy = self.policies().instructions;
+        if let Err(why) = policy.check_as_written(path)
+            && policy.is_served()
+        {
+            let mut trail = Trail::default();
+            trail.out_of_reach(&shown, &why);
+            self.remember(trail);
+        }
+        let text = read_source_utf8(path, &policy, FILE);
         let (outcome, why) = match &text {
             Ok(text) if text.chars().all(is_javascript_space) => (Outcome::Empty, Some("it is empty".into())),
             Ok(_) => (Outcome::Used, None),
@@ -118,10 +126,11 @@ impl Builder<'_> {
             .filter_map(|path| self.places.path(path))
             .filter(|(_, owner)| *owner == Owner::User || self.has_project())
             .collect();
+        let not_utf8 = if files.lossy { NotUtf8::Replace } else { NotUtf8::LeaveOut };
         let (policy, places) = (self.policies().instructions, &self.places);
         let known = self.discovered.instead.entry(recipe.id.clone());
         let (found, trail) =
-            known.or_insert_with(|| override_files::find(&paths, take, places, &policy)).clone();
+            known.or_insert_with(|| override_files::find(&paths, (take, not_utf8), places, &policy)).clone();
         self.remember(trail);
         found
     }
@@ -129,8 +138,10 @@ impl Builder<'_> {
     /// Lists the files that would have stood for a section if nothing else did.
     fn shadow_files(&mut self, recipe: &SectionRecipe, by: &Source) {
         let paths = recipe.files.iter().flat_map(|files| &files.paths);
+        let policy = self.policies().instructions;
         let paths: Vec<PathBuf> = paths.filter_map(|path| Some(self.places.path(path)?.0)).collect();
-        for path in paths.iter().filter(|path| exists(path)) {
+        let may_look = |path: &&PathBuf| !policy.is_served() || policy.check_as_written(path).is_ok();
+        for path in paths.iter().filter(may_look).filter(|path| exists(path)) {
             let (path, why) = (path.display().to_string(), Some(format!("by {by}")));
             self.note_shadowed(&path);
             self.considered.push(FileOutcome { path, outcome: Outcome::Shadowed, why });

@@ -15,7 +15,7 @@ use proem_core::source::Source;
 use serde::Deserialize;
 
 use crate::error::{Error, ErrorCause, FileRole};
-use crate::hooks::{CommandHook, HookKeys};
+use crate::hooks::{ConfiguredHook, HookKeys};
 use crate::observe::file::{Cap, ReadPolicy, read_text, shown};
 use crate::observe::host::Host;
 use crate::observe::workspace::{FOLDER, Workspace};
@@ -94,8 +94,12 @@ pub struct Config {
     pub hygiene: Setting<Hygiene>,
     /// The least strict treatment of secrets in files that a profile may choose.
     pub secrets: Setting<Secrets>,
-    /// Programs that take part in making prompts.
-    pub hooks: Setting<Vec<CommandHook>>,
+    /// True if a server reads files of its user that become text of prompts.
+    pub serve_user_files: Setting<bool>,
+    /// Hosts besides this machine that hooks with a URL may be sent to.
+    pub hosts_allow: Setting<Vec<String>>,
+    /// Programs and servers that take part in making prompts.
+    pub hooks: Setting<Vec<ConfiguredHook>>,
     /// Findings that `proem check` does not count.
     pub allow: Vec<AllowFile>,
     /// Notes about settings that were ignored.
@@ -111,10 +115,12 @@ struct Keys {
     env: Option<EnvKeys>,
     files: Option<FilesKeys>,
     git: Option<GitKeys>,
+    hosts: Option<HostsKeys>,
     hygiene: Option<Hygiene>,
     secrets: Option<Secrets>,
     hook: Option<Vec<HookKeys>>,
     check: Option<CheckKeys>,
+    serve: Option<ServeKeys>,
 }
 
 /// The keys that a workspace may set. All other keys in its file are ignored.
@@ -130,13 +136,15 @@ struct PlainKeys {
 const PLAIN: [&str; 3] = ["profile", "template", "check"];
 
 /// Settings that widen what proem may do, as they are written.
-const SECURITY: [(&str, &str); 6] = [
+const SECURITY: [(&str, &str); 8] = [
     ("env", "[env]"),
     ("files", "[files]"),
     ("git", "[git]"),
     ("hook", "[[hook]]"),
+    ("hosts", "[hosts]"),
     ("hygiene", "hygiene"),
     ("secrets", "secrets"),
+    ("serve", "[serve]"),
 ];
 
 /// The hooks of a file; its other keys are skipped.
@@ -169,13 +177,34 @@ struct FilesKeys {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+struct HostsKeys {
+    allow: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct GitKeys {
     timeout_ms: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServeKeys {
+    user_files: Option<bool>,
 }
 
 impl Config {
     /// Reads the configuration that holds for `workspace` on `host`.
     pub fn load(host: &Host, workspace: &Workspace) -> Result<Self, Error> {
+        let mut config = Self::load_user(host)?;
+        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
+        config.take_workspace(host, workspace)?;
+        config.take_environment(host, workspace);
+        Ok(config)
+    }
+
+    /// Reads the configuration of the user alone.
+    pub fn load_user(host: &Host) -> Result<Self, Error> {
         let mut config = Self {
             profile: Setting::default(DEFAULT_PROFILE.to_owned()),
             template: Setting::default(None),
@@ -184,6 +213,8 @@ impl Config {
             git_time_max: Setting::default(GIT_TIME_MAX),
             hygiene: Setting::default(Hygiene::Report),
             secrets: Setting::default(Secrets::Report),
+            hosts_allow: Setting::default(Vec::new()),
+            serve_user_files: Setting::default(false),
             hooks: Setting::default(Vec::new()),
             allow: Vec::new(),
             notes: Vec::new(),
@@ -191,9 +222,6 @@ impl Config {
         if let Some(folder) = host.config_dir() {
             config.take_user(&folder.join(FILE_NAME), &ReadPolicy::user(host.home().as_deref(), &[]))?;
         }
-        config.notes.extend(workspace.folder_above().map(|folder| above(&folder, workspace)));
-        config.take_workspace(host, workspace)?;
-        config.take_environment(host, workspace);
         Ok(config)
     }
 
@@ -209,8 +237,12 @@ impl Config {
         self.git_time_max.set(timeout, &origin);
         self.hygiene.set(keys.hygiene, &origin);
         self.secrets.set(keys.secrets, &origin);
+        self.serve_user_files.set(keys.serve.as_ref().and_then(|serve| serve.user_files), &origin);
+        self.hosts_allow.set(keys.hosts.as_ref().and_then(|hosts| hosts.allow.clone()), &origin);
+        let hosts = &self.hosts_allow.value;
         let hooks = keys.hook.clone();
-        let hooks = hooks.map(|all| all.into_iter().map(|hook| CommandHook::new(hook, folder)).collect());
+        let hooks =
+            hooks.map(|all| all.into_iter().map(|hook| ConfiguredHook::new(hook, folder, hosts)).collect());
         self.hooks.set(hooks, &origin);
         let Keys { profile, template, check, .. } = keys;
         self.take_plain(PlainKeys { profile, template, check }, path, &origin, Path::new("/"));
@@ -245,7 +277,8 @@ impl Config {
             return;
         };
         let folder = path.parent().unwrap_or(path);
-        for hook in hook.into_iter().map(|keys| CommandHook::new(keys, folder)) {
+        let hosts = self.hosts_allow.value.clone();
+        for hook in hook.into_iter().map(|keys| ConfiguredHook::new(keys, folder, &hosts)) {
             match trusted.judge(&hook) {
                 HookState::Approved => {
                     if self.hooks.origin == SettingOrigin::Default {
@@ -288,13 +321,13 @@ impl Config {
 }
 
 /// Returns the hooks that the workspace at `root` names, trusted or not.
-pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<CommandHook>, Error> {
+pub(crate) fn hooks_of_workspace(root: &Path) -> Result<Vec<ConfiguredHook>, Error> {
     let folder = root.join(FOLDER);
     let path = folder.join(FILE_NAME);
     let policy = ReadPolicy::beneath(&[root.to_owned()], None, &[]);
     let Some(text) = text_of(&path, &policy, WORKSPACE_ROLE)? else { return Ok(Vec::new()) };
     let HookFile { hook } = parse_toml(&text, WORKSPACE_ROLE, &path.display().to_string())?;
-    Ok(hook.into_iter().map(|keys| CommandHook::new(keys, &folder)).collect())
+    Ok(hook.into_iter().map(|keys| ConfiguredHook::new(keys, &folder, &[])).collect())
 }
 
 /// Notes that the settings come from a folder above the working directory.

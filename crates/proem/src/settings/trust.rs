@@ -19,7 +19,7 @@ use proem_core::limit::{SETTINGS_BYTES_MAX, TRUSTED_SCRIPT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorCause, FileRole};
-use crate::hooks::{CommandHook, HookEvent};
+use crate::hooks::{ConfiguredHandler, ConfiguredHook, HookEvent};
 use crate::observe::file::{Cap, ReadPolicy, canonical, read_bytes, read_text};
 use crate::observe::host::Host;
 use crate::observe::workspace::Workspace;
@@ -59,9 +59,17 @@ pub struct Approval {
     pub name: String,
     /// The event on which it is called.
     pub event: HookEvent,
-    /// The program and its arguments.
+    /// The program and its arguments; none for a server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// The address of a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The file with the token for a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
     /// Names of environment variables that it gets besides the usual ones.
+    #[serde(default)]
     pub env: Vec<String>,
     /// The time that it may run.
     pub timeout_ms: u64,
@@ -86,7 +94,25 @@ pub enum HookState {
 
 impl Approval {
     /// Describes a hook of the workspace at `root` as it is now.
-    fn from_hook(hook: &CommandHook, root: &Path) -> Result<Self, Error> {
+    fn from_hook(hook: &ConfiguredHook, root: &Path) -> Result<Self, Error> {
+        let now = Self {
+            name: hook.name.clone(),
+            event: hook.event,
+            command: Vec::new(),
+            url: None,
+            token_file: None,
+            env: Vec::new(),
+            timeout_ms: u64::try_from(hook.time_max.as_millis()).unwrap_or(u64::MAX),
+            output_bytes_max: hook.output_bytes_max,
+            files: BTreeMap::new(),
+        };
+        let hook = match &hook.handler {
+            ConfiguredHandler::Command(hook) => hook,
+            ConfiguredHandler::Url(hook) => {
+                let (url, token_file) = (Some(hook.url.as_str().to_owned()), hook.token_file.clone());
+                return Ok(Self { url, token_file, ..now });
+            }
+        };
         let mut files = BTreeMap::new();
         // A bare name is a program from `PATH`, never one of the workspace.
         let words = hook.command.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
@@ -97,15 +123,7 @@ impl Approval {
                 files.insert(path.to_owned(), identity(&real, root)?);
             }
         }
-        Ok(Self {
-            name: hook.name.clone(),
-            event: hook.event,
-            command: hook.command.clone(),
-            env: hook.env.clone(),
-            timeout_ms: u64::try_from(hook.time_max.as_millis()).unwrap_or(u64::MAX),
-            output_bytes_max: hook.output_bytes_max,
-            files,
-        })
+        Ok(Self { command: hook.command.clone(), env: hook.env.clone(), files, ..now })
     }
 
     /// Tells whether the command may run more than [`files`](Self::files): a shell command line, or a word that names
@@ -120,6 +138,8 @@ impl Approval {
         let mut changes = Vec::new();
         let mut say = |is_other: bool, what: &str| changes.extend(is_other.then(|| what.to_owned()));
         say(self.command != now.command, "its command");
+        say(self.url != now.url, "its address");
+        say(self.token_file != now.token_file, "the file of its token");
         say(self.env != now.env, "the environment that it wants");
         let limits = |one: &Self| (one.timeout_ms, one.output_bytes_max);
         say(limits(self) != limits(now), "its limits");
@@ -147,7 +167,7 @@ fn identity(real: &Path, root: &Path) -> Result<String, Error> {
 
 impl TrustedWorkspace {
     /// Compares a hook with its approval.
-    pub(crate) fn judge(&self, hook: &CommandHook) -> HookState {
+    pub(crate) fn judge(&self, hook: &ConfiguredHook) -> HookState {
         let same = |known: &&Approval| known.name == hook.name && known.event == hook.event;
         let Some(known) = self.hook.iter().find(same) else { return HookState::Unknown };
         match Approval::from_hook(hook, Path::new(&self.path)) {
@@ -187,6 +207,9 @@ pub(crate) fn covers(host: &Host, workspace: &Workspace, project: &Path) -> Resu
 /// Returns the path of the list and the real path of a directory. Returns `None` if the list lies in the directory,
 /// whose files could then change it.
 fn places(host: &Host, directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    if crate::observe::file::is_virtual() {
+        return None;
+    }
     let folder = host.config_dir()?;
     let root = canonical(directory).ok()?;
     let real = canonical(&folder).unwrap_or_else(|_| folder.clone());

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a site that cannot be laid out must stop the test")]
 
+mod addresses;
 mod answers;
 mod chain;
 mod configured;

@@ -331,8 +331,8 @@ fn places_out_of_reach_have_one_note() {
     let build = site.build_as(site.remote());
     let about = build.notes().iter().filter(|note| note.code == Code::RootNotAllowed);
     let said: Vec<(&str, &str)> = about.map(|note| (note.severity.word(), note.message.as_str())).collect();
-    let expected = "files outside the working directory, its git repository and proem's configuration are not looked for: \
-                    neither for requests over HTTP nor for profiles of a workspace";
+    let expected = "files outside the working directory and its git repository are not looked for: neither for requests \
+                    over HTTP nor for profiles of a workspace";
     assert_eq!(said, [("info", expected)]);
     let refused = build.frozen().considered().iter().filter(|one| one.outcome.word() == "refused");
     let why: Vec<&str> = refused.filter_map(|one| one.why.as_deref()).collect();

@@ -4,7 +4,7 @@ use anstyle::Style;
 use clap::Args;
 use proem::build_shape::NoteShape;
 use proem::config::{Config, SettingOrigin};
-use proem::hooks::CommandHook;
+use proem::hooks::{ConfiguredHandler, ConfiguredHook};
 use proem::profiles::Profiles;
 use proem::{Host, HostPins, Workspace};
 use proem_core::limit;
@@ -64,8 +64,10 @@ fn settings(config: &Config) -> Vec<(&'static str, Value, &SettingOrigin)> {
         ("env.allow", json!(config.env_allow.value), &config.env_allow.origin),
         ("files.allow", json!(config.files_allow.value), &config.files_allow.origin),
         ("git.timeout_ms", json!(millis), &config.git_time_max.origin),
+        ("hosts.allow", json!(config.hosts_allow.value), &config.hosts_allow.origin),
         ("hygiene", json!(config.hygiene.value), &config.hygiene.origin),
         ("secrets", json!(config.secrets.value), &config.secrets.origin),
+        ("serve.user_files", json!(config.serve_user_files.value), &config.serve_user_files.origin),
         (HOOK, config.hooks.value.iter().map(hook).collect(), &config.hooks.origin),
     ]
 }
@@ -81,22 +83,36 @@ fn shape((key, value, origin): &(&str, Value, &SettingOrigin), effective: &[Effe
 }
 
 /// Formats a hook as JSON, with its defaults.
-fn hook(hook: &CommandHook) -> Value {
-    json!({
+fn hook(hook: &ConfiguredHook) -> Value {
+    let mut shape = json!({
         "name": hook.name,
         "event": hook.event.word(),
-        "command": hook.command,
         "timeout_ms": u64::try_from(hook.time_max.as_millis()).unwrap_or(u64::MAX),
         "output_bytes_max": hook.output_bytes_max,
-        "env": hook.env,
-    })
+    });
+    match &hook.handler {
+        ConfiguredHandler::Command(command) => {
+            shape["command"] = json!(command.command);
+            shape["env"] = json!(command.env);
+        }
+        ConfiguredHandler::Url(url) => {
+            shape["url"] = json!(url.url.as_str());
+            shape["token_file"] = json!(url.token_file);
+            shape["allowed"] = json!(url.is_allowed);
+        }
+    }
+    shape
 }
 
-/// Formats a hook for people: its event and its command.
-fn hook_row(hook: &CommandHook, origin: &SettingOrigin, paths: &Paths) -> Vec<Cell> {
+/// Formats a hook for people: its event, and its command or address.
+fn hook_row(hook: &ConfiguredHook, origin: &SettingOrigin, paths: &Paths) -> Vec<Cell> {
     let most = shortened(HOOK_CHARACTERS_MAX, output_columns());
-    let command = Value::from(hook.command.clone()).to_string();
-    let what = format!("{}: {} {command}", hook.event.word(), hook.name);
+    let handler = match &hook.handler {
+        ConfiguredHandler::Command(command) => Value::from(command.command.clone()).to_string(),
+        ConfiguredHandler::Url(url) if url.is_allowed => url.url.as_str().to_owned(),
+        ConfiguredHandler::Url(url) => format!("{} (its host is not allowed)", url.url.as_str()),
+    };
+    let what = format!("{}: {} {handler}", hook.event.word(), hook.name);
     vec![
         Cell::plain(HOOK),
         Cell::plain(one_line(&visible(&what), most)),

@@ -74,8 +74,14 @@ files that a program or script opens or starts by itself are not pinned: a chang
 
 /// Formats a hook and its approved files.
 fn described(hook: &Approval) -> String {
-    let command = Value::from(hook.command.clone());
-    let mut text = visible(&format!("  {} ({}): {command}", hook.name, hook.event.word())) + "\n";
+    let handler = match &hook.url {
+        Some(url) => format!("gets events at {url}"),
+        None => Value::from(hook.command.clone()).to_string(),
+    };
+    let mut text = visible(&format!("  {} ({}): {handler}", hook.name, hook.event.word())) + "\n";
+    if let Some(file) = &hook.token_file {
+        text += &format!("    gets the content of {} as its token\n", visible(&file.display().to_string()));
+    }
     if !hook.env.is_empty() {
         text += &format!("    gets {}\n", visible(&hook.env.join(", ")));
     }

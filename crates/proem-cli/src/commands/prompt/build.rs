@@ -7,15 +7,17 @@ use proem::build_shape::BuildShape;
 use proem::deliver::{DeliverOptions, Delivery, Lifetime, ProviderName, deliver};
 use proem::models::Models;
 use proem::stats::{Stats, stats};
-use proem::{Build, Caller, RawMessage, Request};
+use proem::{Build, Caller, Engine, RawMessage, Request};
 use proem_core::carrier::Carrier;
 use proem_core::limit::MESSAGES_BYTES_MAX;
 use proem_core::note::Note;
+use proem_store::Conversations;
 
 use super::stats::page;
 use crate::annotated::annotated;
 use crate::arguments::request::prompt_request;
-use crate::arguments::{Format, NoteFlags, Output, PromptFlags, Providers};
+use crate::arguments::store::open;
+use crate::arguments::{Format, NoteFlags, Output, PromptFlags, Providers, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
@@ -41,6 +43,9 @@ pub(crate) struct BuildArguments {
     /// Print tokens by section and carrier, what is cached, and the cost of a turn
     #[arg(long, conflicts_with_all = ["annotate", "part"])]
     stats: bool,
+    /// Store whose template is the base, where the profile takes it: a file, `sqlite:FILE`, or `postgres://USER@HOST/DATABASE`
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
     #[command(flatten)]
     notes: NoteFlags,
 }
@@ -105,7 +110,13 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
     warn_about_idle_flags(arguments);
     let request =
         with_conversation(prompt_request(&arguments.prompt)?, &arguments.delivery, reads_input(arguments))?;
-    let build = proem::build(&request, Caller::User)?;
+    let build = match &arguments.store {
+        Some(store) => {
+            let store = open(&StoreFlags { store: Some(store.clone()) })?;
+            Conversations::new(store.into(), Engine::new()).prompt(&request, Caller::User)?
+        }
+        None => proem::build(&request, Caller::User)?,
+    };
     let extras = Extras::new(arguments, &request, &build)?;
     if arguments.output.format() == Format::Json {
         return print_json(&extras.shape(&build, &request));

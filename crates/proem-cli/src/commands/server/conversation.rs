@@ -262,8 +262,10 @@ fn from_store(
             written(&conversations.switch_profile(id, name, Caller::User)?.shape())
         }
         ConversationCommand::Rm { id, .. } => {
-            current_epoch(conversations, id)?;
-            store.remove(id)?;
+            // A damaged conversation can be removed, too.
+            if !store.remove(id)? {
+                current_epoch(conversations, id)?;
+            }
             written(&json!({ "removed": id }))
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use proem::Engine;
+use proem::config::Config;
+use proem::{Engine, Host, HostPins};
 use proem_core::limit::TOKEN_FILE_BYTES_MAX;
 use proem_server::{
     App, ConnectionLimits, Listeners, LogLevel, Options, PublicUrl, Telemetry, Token, log_line, serve,
@@ -40,6 +41,10 @@ pub(crate) struct ServeArguments {
     /// Directory that requests may work in, besides the current one (repeatable)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Vec<PathBuf>,
+    /// Also read files of your home and configuration that become text of prompts, such as `~/AGENTS.md` and your skills
+    /// [default: `user_files` of `[serve]` in your proem.toml]
+    #[arg(long)]
+    user_files: bool,
     /// File with the token that requests must send [default: `PROEM_TOKEN`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
@@ -82,6 +87,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     }
     let options = Options {
         workspaces: workspaces(arguments)?,
+        has_user_files: arguments.user_files || has_user_files(),
         token,
         hosts: arguments.host.clone(),
         public_url: arguments.public_url.clone(),
@@ -225,6 +231,17 @@ fn workspaces(arguments: &ServeArguments) -> Result<Vec<PathBuf>, Failure> {
         workspaces.push(real);
     }
     Ok(workspaces)
+}
+
+/// Tells whether the configuration of the user lets a server read the user's files.
+fn has_user_files() -> bool {
+    let read = || Ok(Config::load_user(&Host::new(&HostPins::default())?)?.serve_user_files.value);
+    read().unwrap_or_else(|error: proem::Error| {
+        // Every build reports it, too, until the file is mended.
+        let message = format!("files of the user are not read: {error}");
+        log_line(LogLevel::Warning, &[("event", "configuration"), ("message", &message)]);
+        false
+    })
 }
 
 #[cfg(test)]

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueHint};
 use proem::compare::{ChangedLine, Side, changed_lines};
-use proem::compat::{AgentView, CompatShape, FileView, all_files, file_in, look};
+use proem::compat::{
+    AgentView, CompatShape, FileView, Installed, agents, all_files, file_in, installed, is_newer, look,
+};
 use proem::{Caller, Request};
 use proem_core::file_outcome::Outcome;
-use serde_json::json;
+use proem_core::profile::{AgentRecipe, KnownBy};
+use serde_json::{Value, json};
 
 use crate::arguments::request::request;
 use crate::arguments::{Format, NameParser, Output, RequestFlags};
@@ -32,8 +35,11 @@ pub(crate) struct CompatArguments {
     /// File to look up: which agents read it, and which never do
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "diff")]
     file: Option<PathBuf>,
+    /// Show for each agent the version that its rules were verified with, when and how, and the installed version
+    #[arg(long = "agents", conflicts_with_all = ["file", "diff", "as_names"])]
+    versions: bool,
     /// Agents to show, separated by commas [default: every agent with a profile]
-    #[arg(long = "as", value_name = "NAMES", conflicts_with = "diff", value_parser = NameParser::agents(), hide_possible_values = true)]
+    #[arg(id = "as_names", long = "as", value_name = "NAMES", conflicts_with = "diff", value_parser = NameParser::agents(), hide_possible_values = true)]
     agents: Vec<String>,
     /// Compare the texts that two agents read, file by file
     #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = NameParser::agents(), hide_possible_values = true)]
@@ -48,10 +54,14 @@ const EXAMPLES: &str = "\
 Examples:
   proem compat                              Show files and agents as a table
   proem compat CLAUDE.md                    Show which agents read a file
-  proem compat --diff codex claude-code     Compare what two agents read";
+  proem compat --diff codex claude-code     Compare what two agents read
+  proem compat --agents                     Show the versions of agents whose rules were verified";
 
 pub(crate) fn run(arguments: &CompatArguments) -> Result<(), Failure> {
     let request = request(&arguments.request)?;
+    if arguments.versions {
+        return versions(&request, arguments.output.format());
+    }
     let names: Vec<String> = match &arguments.diff {
         Some(pair) => pair.clone(),
         None => arguments
@@ -143,7 +153,67 @@ fn ages(seen: &[AgentView]) -> String {
         format!("{} {} ({}, {})", agent.title, agent.version, agent.known_by.word(), agent.as_of)
     };
     let all: Vec<String> = seen.iter().map(one).collect();
-    flow(&format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; ")), output_columns(), "  ")
+    let mut text = flow(&format!("\n{DIM}rules of: {}{DIM:#}\n", all.join("; ")), output_columns(), "  ");
+    for agent in seen.iter().map(|one| &one.agent) {
+        if let Some(warning) = newer(agent, on_path(agent).as_ref()) {
+            text.push_str(&flow(&format!("{WARNING}{warning}{WARNING:#}\n"), output_columns(), "  "));
+        }
+    }
+    text
+}
+
+const WARNING: Style = AnsiColor::Yellow.on_default();
+
+/// Finds the program of an agent on the search path; nothing is run.
+fn on_path(agent: &AgentRecipe) -> Option<Installed> {
+    installed(agent, &std::env::var("PATH").unwrap_or_default())
+}
+
+/// Returns the warning that a later version is installed than the rules were verified with.
+fn newer(agent: &AgentRecipe, installed: Option<&Installed>) -> Option<String> {
+    let version = installed?.version.as_deref()?;
+    let is_newer = is_newer(version, &agent.version)?;
+    is_newer.then(|| {
+        let (title, version) = (&agent.title, visible_line(version));
+        format!("{title} {version} is installed; its rules were verified with {}", agent.version)
+    })
+}
+
+/// Prints the versions that the rules of each agent were verified with, and the installed ones.
+fn versions(request: &Request, format: Format) -> Result<(), Failure> {
+    let all = agents(request, Caller::User)?;
+    let found: Vec<(&String, &AgentRecipe, Option<Installed>)> =
+        all.iter().map(|(profile, agent)| (profile, agent, on_path(agent))).collect();
+    if format == Format::Json {
+        let shape = |(profile, agent, found): &(&String, &AgentRecipe, Option<Installed>)| -> Value {
+            let version = found.as_ref().and_then(|found| found.version.clone());
+            json!({
+                "profile": profile, "title": agent.title, "version": agent.version, "as_of": agent.as_of,
+                "known_by": agent.known_by.word(), "seen": agent.seen.word(),
+                "program": found.as_ref().map(|found| &found.path), "installed": version,
+                "is_newer": version.as_ref().and_then(|version| is_newer(version, &agent.version)),
+            })
+        };
+        return print_json(&json!({ "agents": found.iter().map(shape).collect::<Vec<_>>() }));
+    }
+    let row = |(profile, agent, found): &(&String, &AgentRecipe, Option<Installed>)| {
+        let here = match found {
+            None => Cell::new("not found", DIM),
+            Some(Installed { version: Some(version), .. }) => {
+                let style = newer(agent, found.as_ref()).map_or_else(Style::new, |_| WARNING);
+                Cell::new(visible_line(version), style)
+            }
+            Some(_) => Cell::new("unknown", DIM),
+        };
+        let seen = if agent.known_by == KnownBy::Run { agent.seen.word() } else { "-" };
+        let cells = [profile.as_str(), &agent.version, &agent.as_of].map(Cell::plain);
+        cells.into_iter().chain([agent.known_by.word(), seen].map(Cell::plain)).chain([here]).collect()
+    };
+    let columns = ["agent", "verified with", "on", "by", "seen", "installed"].map(Column::word);
+    let table = Table::new(columns).with(found.iter().map(row));
+    let warnings = found.iter().filter_map(|(_, agent, found)| newer(agent, found.as_ref()));
+    let warnings: Vec<String> = warnings.map(|warning| format!("{WARNING}{warning}{WARNING:#}\n")).collect();
+    print(&(table.print(output_columns()) + &warnings.concat()))
 }
 
 /// A query about one file.

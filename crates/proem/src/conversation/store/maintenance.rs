@@ -82,6 +82,9 @@ pub trait Maintenance {
     /// Compares the next versions of the template with their seals. Keys are versions.
     fn check_templates(&self, after: u64, most: usize) -> Result<Batch, StoreError>;
 
+    /// Compares the next workspaces with their digests, and looks for epochs without theirs. Keys are digests.
+    fn check_workspaces(&self, after: &str, most: usize) -> Result<Batch, StoreError>;
+
     /// Reads the rows of the next epochs.
     fn epoch_rows(&self, after: &EpochKey, most: usize) -> Result<Vec<EpochEntry>, StoreError>;
 

@@ -1,13 +1,13 @@
 //! A store in the memory of the process, for tests and experiments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
 use super::record::{
     self, Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, History, Page,
     PageKey, Query, StateRecord, TemplateHead, TemplateVersion,
 };
-use super::{CallStore, CompactionStore, Store, StoreError, TemplateStore};
+use super::{CallStore, CompactionStore, Store, StoreError, TemplateStore, WorkspaceRecord, WorkspaceStore};
 
 /// A store in memory. Its content is lost when the process ends.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ struct Content {
     compactions: BTreeMap<String, CompactionRecord>,
     templates: Vec<TemplateVersion>,
     calls: BTreeMap<String, Vec<String>>,
+    /// The workspaces by digest, with the time of their last use.
+    workspaces: BTreeMap<String, (String, i64)>,
     /// The number of writes.
     writes: u64,
 }
@@ -180,6 +182,37 @@ impl CompactionStore for MemoryStore {
         let Some(compaction) = content.compactions.get_mut(token) else { return Ok(false) };
         (compaction.opened, compaction.rebuilt) = (Some(opened), None);
         Ok(true)
+    }
+}
+
+impl WorkspaceStore for MemoryStore {
+    fn put_workspace(&self, workspace: &WorkspaceRecord) -> Result<(), StoreError> {
+        self.expire_workspaces(WorkspaceRecord::expiry())?;
+        let WorkspaceRecord { digest, text } = workspace.clone();
+        self.write().workspaces.insert(digest, (text, record::now()));
+        Ok(())
+    }
+
+    fn workspace(&self, digest: &str) -> Result<Option<WorkspaceRecord>, StoreError> {
+        let mut content = self.read();
+        let Some((text, used_at)) = content.workspaces.get_mut(digest) else { return Ok(None) };
+        *used_at = record::now();
+        WorkspaceRecord { digest: digest.to_owned(), text: text.clone() }.checked().map(Some)
+    }
+
+    fn workspaces(&self, after: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        let content = self.read();
+        let digests = content.workspaces.keys().filter(|digest| digest.as_str() > after);
+        Ok(digests.take(most).cloned().collect())
+    }
+
+    fn expire_workspaces(&self, before: i64) -> Result<u64, StoreError> {
+        let mut content = self.read();
+        let used: BTreeSet<String> =
+            content.conversations.values().flatten().filter_map(Epoch::workspace).collect();
+        let known = content.workspaces.len();
+        content.workspaces.retain(|digest, (_, used_at)| *used_at >= before || used.contains(digest));
+        Ok((known - content.workspaces.len()) as u64)
     }
 }
 

@@ -8,6 +8,8 @@ mod maintenance;
 mod memory;
 #[doc(hidden)]
 pub mod record;
+#[doc(hidden)]
+pub mod workspace;
 
 pub use error::{Explanation, StoreError};
 pub use maintenance::{Batch, EpochEntry, EpochKey, Maintenance, References};
@@ -16,9 +18,10 @@ pub use record::{
     Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, EpochRow, History,
     Page, Query, StateRecord, TemplateHead, TemplateVersion, TextDigests, is_conversation_id, is_page_key,
 };
+pub use workspace::WorkspaceRecord;
 
 /// A store of prompts. Every method does all of its work durably, or none of it.
-pub trait Store: CallStore + CompactionStore + TemplateStore + Send + Sync {
+pub trait Store: CallStore + CompactionStore + TemplateStore + WorkspaceStore + Send + Sync {
     /// Returns a number that changes with every write of any process. A value that is read after it is current for as long
     /// as the number stays the same. `None` for a store that has no such number.
     fn generation(&self) -> Result<Option<u64>, StoreError> {
@@ -89,6 +92,22 @@ pub trait CompactionStore {
     /// Ends a compaction: stores the epoch that it opened until it expires, or removes it if it opened none. Tells
     /// whether there was one.
     fn end_compaction(&self, token: &str, opened: Option<u64>) -> Result<bool, StoreError>;
+}
+
+/// The workspaces that requests brought, by digest. The store keeps each of them once. One that no epoch refers to is removed
+/// when it was not used for some days.
+pub trait WorkspaceStore {
+    /// Stores a workspace, or marks it as used now. Removes expired ones.
+    fn put_workspace(&self, workspace: &WorkspaceRecord) -> Result<(), StoreError>;
+
+    /// Reads a workspace, and marks it as used now.
+    fn workspace(&self, digest: &str) -> Result<Option<WorkspaceRecord>, StoreError>;
+
+    /// Lists the digests of the next workspaces.
+    fn workspaces(&self, after: &str, most: usize) -> Result<Vec<String>, StoreError>;
+
+    /// Removes the workspaces that were last used before a time and that no epoch refers to. Returns their number.
+    fn expire_workspaces(&self, before: i64) -> Result<u64, StoreError>;
 }
 
 /// The records of calls to providers in a store, by conversation.

@@ -29,8 +29,15 @@ impl Applies {
         if recipe.always.as_deref().is_some_and(|key| raw(&lines, key) == Some("true")) {
             return Self::Always;
         }
-        let patterns = value(&recipe.patterns);
-        let is_for_all = |pattern: &String| matches!(pattern.as_str(), "**" | "*" | "**/*");
+        let has_value = |key: &&String| {
+            raw(&lines, key).is_some_and(|value| !value.is_empty()) || !values(&lines, key).is_empty()
+        };
+        let mut keys = recipe.patterns.iter().chain(&recipe.or_patterns);
+        let patterns = value(&keys.find(has_value).cloned());
+        let is_for_all = |pattern: &String| match &recipe.everything {
+            Some(all) => all.contains(pattern),
+            None => matches!(pattern.as_str(), "**" | "*" | "**/*"),
+        };
         let description = value(&recipe.description).join(", ");
         if !patterns.is_empty() && !patterns.iter().all(is_for_all) {
             let listed = || values(&lines, "description").join(", ");
@@ -145,6 +152,9 @@ mod tests {
             description: Some("description".into()),
             otherwise: RuleDefault::Manual,
             required: true,
+            everything: None,
+            or_patterns: None,
+            imports: false,
         }
     }
 

@@ -45,6 +45,13 @@ impl Regions {
     }
 }
 
+impl Regions {
+    /// Tells whether a part of the text, which starts behind the last queried byte, reaches into a region.
+    pub(super) fn reach(&mut self, part: Range<usize>) -> bool {
+        self.contain(part.start) || self.regions.get(self.next).is_some_and(|region| region.start < part.end)
+    }
+}
+
 fn code(text: &str, kinds: &[ImportCode]) -> Vec<Range<usize>> {
     let mut regions = Vec::new();
     if kinds.contains(&ImportCode::Fences) || kinds.contains(&ImportCode::Indented) {

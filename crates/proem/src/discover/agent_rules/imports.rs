@@ -113,7 +113,7 @@ impl<'r> Importer<'r> {
         let Some(first) = taken.first_mut() else { return };
         let Some(whole) = first.pieces.pop() else { return };
         let chain = match self.recipe.once {
-            ImportOnce::Chain => Vec::new(),
+            ImportOnce::Chain | ImportOnce::Written => Vec::new(),
             ImportOnce::File | ImportOnce::Prompt => vec![first.real.clone()],
         };
         let mut run = ImportRun {
@@ -147,9 +147,9 @@ impl<'r> Importer<'r> {
             if number > IMPORT_MATCHES_MAX || deadline::check_clocks().is_err() {
                 break;
             }
-            let Some(group) = found.get(1) else { continue };
+            let Some(group) = found.iter().skip(1).flatten().next() else { continue };
             let at = group.start().saturating_sub(1);
-            if code.contain(at) || at < end {
+            if code.reach(at..group.end()) || at < end {
                 continue;
             }
             run.references += 1;
@@ -240,6 +240,7 @@ impl<'r> Importer<'r> {
                 identity: found.identity,
                 raw,
                 pieces: vec![piece.clone()],
+                is_of_pattern: false,
             });
             run.chain.push(real.clone());
             let own = self.expanded(&piece, real, depth + 1, run);
@@ -250,7 +251,7 @@ impl<'r> Importer<'r> {
             return Vec::new();
         }
         let mut pieces = vec![wording(by, words(&self.recipe.before, named, real), "before")];
-        run.chain.push(real.clone());
+        run.chain.push(if self.recipe.once == ImportOnce::Written { named.into() } else { real.clone() });
         pieces.extend(self.expanded(&piece, real, depth + 1, run));
         run.chain.pop();
         pieces.push(wording(by, words(&self.recipe.after, named, real), "after"));
@@ -268,8 +269,7 @@ impl<'r> Importer<'r> {
             dropped(run, named, by, "such a path is not followed");
             return words(&self.recipe.outside, Path::new(named), "outside");
         };
-        let is_refused = self.recipe.not_endings.iter().any(|ending| named.ends_with(ending.as_str()));
-        let verdict = if is_refused { Verdict::Ignored } else { self.verdict(&wanted, run) };
+        let verdict = if self.is_refused(named) { Verdict::Ignored } else { self.verdict(&wanted, run) };
         match verdict {
             Verdict::Free => {}
             Verdict::Ignored => {
@@ -289,12 +289,17 @@ impl<'r> Importer<'r> {
         }
         let known = match self.recipe.once {
             ImportOnce::Chain => run.chain.contains(&real),
+            ImportOnce::Written => run.chain.iter().any(|path| path.as_os_str() == named),
             ImportOnce::File => run.brought.contains(&real),
             ImportOnce::Prompt => run.brought.contains(&real) || run.job.known.contains(&real),
         };
         let bytes_max = if run.bytes > IMPORTS_BYTES_MAX { 0 } else { DOCUMENTS_BYTES_MAX };
         match read_head(&wanted, run.job.policy, bytes_max) {
             Ok(_) if known => words(&self.recipe.known, &real, "known"),
+            Ok(found) if !run.job.recipe.lossy && str::from_utf8(&found.bytes).is_err() => {
+                dropped(run, named, by, "it is not UTF-8");
+                ReferenceResult::Nothing
+            }
             Ok(found) => ReferenceResult::File(Box::new(Import { named: named.to_owned(), found, real })),
             Err(Absence::IsADirectory) => words(&self.recipe.directory, &wanted, "directory"),
             Err(why) => {
@@ -314,7 +319,19 @@ impl<'r> Importer<'r> {
             return Verdict::Ignored;
         }
         let rules = rules_above(path, root, run);
-        job.ignores.verdict(&rules, path)
+        job.ignores.verdict(&rules, path, Reader::Imports)
+    }
+
+    /// Tells whether the recipe imports no files with such an ending.
+    fn is_refused(&self, named: &str) -> bool {
+        let name = named.rsplit('/').next().unwrap_or(named);
+        let ending = name.rfind('.').filter(|at| *at > 0).and_then(|at| name.get(at..));
+        let is_allowed = |ending: &str| {
+            let ending = ending.to_lowercase();
+            self.recipe.endings.is_empty() || self.recipe.endings.contains(&ending)
+        };
+        self.recipe.not_endings.iter().any(|ending| named.ends_with(ending.as_str()))
+            || !ending.is_none_or(is_allowed)
     }
 
     /// Returns the path of a reference, if the recipe allows such a path.
@@ -331,13 +348,20 @@ impl<'r> Importer<'r> {
 
 /// Fills in the recipe's message about a file.
 fn words(template: &str, named: &str, real: &Path) -> String {
-    template.replace("{path}", named).replace("{real}", &real.to_string_lossy())
+    let real = real.to_string_lossy();
+    template.replace("{path}", named).replace("{real}", &real).replace("{real_xml}", &xml(&real))
+}
+
+/// Returns a text with the characters replaced that have a meaning in XML.
+fn xml(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&apos;")
 }
 
 /// Returns the recipe for inserted imports, whose front matter is kept.
 fn without_front_matter(recipe: &RulesRecipe) -> RulesRecipe {
-    let remove =
-        recipe.remove.iter().copied().filter(|removed| *removed == RuleStrip::ByteOrderMark).collect();
+    let is_kept = |removed: &RuleStrip| !matches!(removed, RuleStrip::FrontMatter | RuleStrip::Comments);
+    let remove = recipe.remove.iter().copied().filter(is_kept).collect();
     RulesRecipe { remove, ..recipe.clone() }
 }
 

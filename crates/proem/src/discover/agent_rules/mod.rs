@@ -4,67 +4,32 @@ mod applies;
 mod code;
 mod imports;
 mod listing;
+mod piece;
 mod text;
 mod walk;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use proem_core::fact::Absence;
 use proem_core::file_outcome::Outcome;
-use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, RULE_FILES_MAX, Size};
+use proem_core::limit::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, RULE_FILES_MAX, RULE_FOLDERS_MAX, Size};
 use proem_core::line_map::LineMap;
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::rules::{
-    RuleDrop, RuleFile, RuleIdentity, RulePlace, RuleTake, RuleTrim, RulesRecipe,
+    ImportInside, RuleDrop, RuleFile, RuleIdentity, RulePlace, RuleTake, RuleTrim, RuleWalk, RulesRecipe,
 };
-use proem_core::source::Source;
 
+use super::ignored::{Reader, Verdict};
 use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{Identity, ReadFile, ReadPolicy, exists, read_head, shown, without_dots};
 use applies::Applies;
 use imports::Importer;
+pub(crate) use piece::{ConditionalFile, Piece, PieceSource};
 use walk::Folders;
 
 /// Most files over the size limit that are noted one by one.
 const NOTES_MAX: usize = 20;
-
-/// A piece of the text of instruction files, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// The path of the file whose entry it belongs to, as it was found.
-    pub(crate) path: String,
-    /// The same path, relative to the project's root if it lies below.
-    pub(crate) relative: String,
-    pub(crate) kind: String,
-    pub(crate) owner: Owner,
-    pub(crate) text: String,
-    /// The origin of the text: a file, or the profile's wording around an import.
-    pub(crate) source: PieceSource,
-    /// True if it is the first piece of an entry; `ends` is true for the last.
-    pub(crate) begins: bool,
-    pub(crate) ends: bool,
-}
-
-/// The origin of a piece.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PieceSource {
-    /// A file, and the lines of the piece in it.
-    File(String, LineMap),
-    /// Wording of the profile.
-    Words(Cow<'static, str>),
-}
-
-/// A file that applies only to some tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ConditionalFile {
-    pub(crate) path: String,
-    pub(crate) relative: String,
-    pub(crate) owner: Owner,
-    pub(crate) patterns: String,
-    pub(crate) description: String,
-}
 
 /// The results of a search.
 #[derive(Debug, Clone, Default)]
@@ -84,8 +49,10 @@ pub(crate) fn find(
     recipe.places.iter().try_for_each(check)?;
     let importer = recipe.imports.as_ref().map(Importer::new).transpose()?;
     let folders = Folders::new(recipe, places);
+    let case = if recipe.ignore_case { listing::Case::Ignored } else { listing::Case::Exact };
     let mut search = Search {
         recipe,
+        case,
         places,
         policy,
         folders,
@@ -135,10 +102,13 @@ struct UsedFile {
     identity: Identity,
     raw: Vec<u8>,
     pieces: Vec<Piece>,
+    /// True if a pattern found it, and not a name.
+    is_of_pattern: bool,
 }
 
 struct Search<'s> {
     recipe: &'s RulesRecipe,
+    case: listing::Case,
     places: &'s SearchRoots,
     policy: &'s ReadPolicy,
     folders: Folders,
@@ -158,7 +128,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn place(&mut self, place: &RulePlace) {
-        let (folders, owner) = match (&place.dir, place.walk) {
+        let (mut folders, owner) = match (&place.dir, place.walk) {
             (Some(dir), _) => match self.places.path(dir) {
                 Some((folder, owner)) => (vec![folder], owner),
                 None => return,
@@ -166,6 +136,9 @@ impl Search<'_> {
             (None, Some(walk)) => (self.folders.on(walk), Owner::Project),
             (None, None) => return,
         };
+        if place.walk == Some(RuleWalk::RootAndBelow) && self.folders.has_root() {
+            folders = self.all_below(&folders);
+        }
         let is_barred = |rule: &&RuleFile| self.has_text_of(&folders, &rule.unless);
         let (barred, rules): (Vec<&RuleFile>, Vec<&RuleFile>) = place.files.iter().partition(is_barred);
         for rule in barred {
@@ -183,10 +156,35 @@ impl Search<'_> {
         }
     }
 
-    /// Tells whether a file with one of the names has text in one of the folders.
+    /// Returns folders with all folders below them, and notes that there are more than the limit.
+    fn all_below(&mut self, tops: &[PathBuf]) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        let ignores = self.places.ignores();
+        let search = listing::Below { policy: self.policy, ignores, skip: &self.recipe.skip_folders };
+        for top in tops {
+            let (mut below, is_cut) = search.folders(top);
+            all.append(&mut below);
+            if is_cut {
+                let top = shown(top);
+                let message =
+                    format!("not all folders below {top} are searched: over {RULE_FOLDERS_MAX} folders");
+                let note = Note::new(Code::OverLimit, Severity::Warning, message);
+                self.found.trail.notes.push(note.with_source(file(&top)));
+            }
+        }
+        all
+    }
+
+    /// Tells whether a file with one of the names has text in one of the folders. A file that was taken as one of the
+    /// user's own does not count, wherever the project lies.
     fn has_text_of(&self, folders: &[PathBuf], names: &[String]) -> bool {
+        let is_own = |path: &Path| {
+            let path = shown(path);
+            let is_user = |piece: &Piece| piece.owner == Owner::User;
+            self.taken.iter().any(|taken| taken.path == path && taken.pieces.first().is_some_and(is_user))
+        };
         let paths = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-        paths.into_iter().any(|path| {
+        paths.into_iter().filter(|path| !is_own(path)).any(|path| {
             let found = read_head(&path, self.policy, DOCUMENTS_BYTES_MAX).ok();
             let text = found.map(|found| String::from_utf8_lossy(&found.bytes).into_owned());
             text.is_some_and(|text| {
@@ -222,13 +220,20 @@ impl Search<'_> {
     fn folder(&mut self, place: &RulePlace, folder: &Path, rules: &[&RuleFile], owner: Owner) {
         let mut chosen: Option<String> = None;
         for rule in rules {
-            for path in listing::paths(folder, &rule.name, self.policy) {
+            for path in listing::paths(folder, &rule.name, self.case, self.policy) {
                 let shown = shown(&path);
                 if let Some(chosen) = &chosen {
                     if exists(&path) {
                         let why = format!("by {chosen}: a directory gives one file");
                         self.found.trail.consider(&shown, Outcome::Shadowed, Some(why));
                     }
+                    continue;
+                }
+                // Of the folders below, which may be thousands, only files that exist are listed.
+                if place.walk == Some(RuleWalk::RootAndBelow) && !exists(&path) {
+                    continue;
+                }
+                if owner == Owner::Project && self.is_ignored(&path, &shown) {
                     continue;
                 }
                 let Some(candidate) = self.candidate(path, shown, rule, owner) else { continue };
@@ -286,28 +291,62 @@ impl Search<'_> {
         }
     }
 
-    fn take(&mut self, place: &RulePlace, candidate: Candidate) {
-        let Candidate { path, shown, rule, owner, mut found } = candidate;
+    /// Tells whether an ignore file of the recipe's leaves out a file that exists, and records it.
+    fn is_ignored(&mut self, path: &Path, shown_path: &str) -> bool {
+        if self.recipe.ignored_by.is_none() || !exists(path) {
+            return false;
+        }
+        let root = self.folders.root_of(path);
+        let folders: Vec<&Path> =
+            path.ancestors().skip(1).take_while(|folder| folder.starts_with(&root)).collect();
+        let ignores = self.places.ignores();
+        let rules = |folder: &&Path| ignores.rules_of(folder, Reader::Cursor, |_| true, self.policy).0;
+        let rules: Vec<_> = folders.iter().rev().map(rules).collect();
+        let is_ignored = ignores.verdict(&rules, path, Reader::Cursor) == Verdict::Ignored;
+        if is_ignored {
+            let why = Some("by .cursorignore".to_owned());
+            self.found.trail.consider(shown_path, Outcome::Ignored, why);
+        }
+        is_ignored
+    }
+
+    /// Returns the path under which a file is shown; `None`, with a note, if its size or a link keeps it out.
+    fn admitted(&mut self, place: &RulePlace, candidate: &Candidate) -> Option<String> {
+        let Candidate { path, shown: written, rule, found, .. } = candidate;
         let most = self.recipe.file_bytes_max.unwrap_or(DOCUMENTS_BYTES_MAX).min(DOCUMENTS_BYTES_MAX);
         if found.size > most as u64 {
-            return self.too_large(&shown, most);
+            self.too_large(written, most);
+            return None;
         }
-        if self.recipe.no_links_out && self.leads_out(place, &path, &found.real) {
+        let inside = rule.links.filter(|_| found.real != *path);
+        let leads_out = (self.recipe.no_links_out && self.leads_out(place, path, &found.real))
+            || inside.is_some_and(|inside| !self.is_inside(inside, path, &found.real));
+        if leads_out {
             let why = "a link that leads out of what may be read".to_owned();
-            return self.found.trail.consider(&shown, Outcome::Refused, Some(why));
+            self.found.trail.consider(written, Outcome::Refused, Some(why));
+            return None;
         }
-        if let Some(known) = self.twin(&shown, &found) {
+        Some(if inside.is_some() { shown(&found.real) } else { written.clone() })
+    }
+
+    fn take(&mut self, place: &RulePlace, candidate: Candidate) {
+        let Some(shown) = self.admitted(place, &candidate) else { return };
+        let Candidate { path, rule, owner, mut found, .. } = candidate;
+        if let Some(known) = self.twin(&shown, &found, (rule.twins, owner)) {
             return self.found.trail.consider(&shown, Outcome::Duplicate, Some(format!("of {known}")));
         }
         if place.budget && !self.fit(&shown, &mut found) {
             return;
         }
         let raw = found.bytes.clone();
-        let Some(text) = self.decoded(&shown, found.bytes) else { return };
-        if let Some(applies) = &rule.applies {
-            match Applies::from_text(applies, &text) {
-                Applies::Always => {}
-                other => return self.conditional(&shown, owner, &other),
+        let is_lossy = self.recipe.lossy && !place.strict;
+        let Some(text) = self.decoded(&shown, found.bytes, is_lossy) else { return };
+        let applies = rule.applies.as_ref().map(|applies| (applies, Applies::from_text(applies, &text)));
+        let other = applies.filter(|(_, applies)| *applies != Applies::Always);
+        if let Some((recipe, other)) = &other {
+            self.conditional(&shown, owner, other);
+            if !recipe.imports {
+                return;
             }
         }
         let trim = place.trim.unwrap_or(self.recipe.trim);
@@ -317,7 +356,7 @@ impl Search<'_> {
             RuleDrop::Empty => treated.is_empty(),
             RuleDrop::Blank => treated.trim().is_empty(),
         };
-        if is_dropped {
+        if is_dropped && other.is_none() {
             return self.found.trail.consider(&shown, Outcome::Empty, None);
         }
         if self.taken.len() >= DOCUMENTS_MAX || self.bytes + treated.len() > DOCUMENTS_BYTES_MAX {
@@ -327,8 +366,10 @@ impl Search<'_> {
             );
             return self.leave_out(&shown, why);
         }
-        self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
-        self.found.trail.consider(&shown, Outcome::Used, None);
+        if other.is_none() {
+            self.found.trail.notes.extend(self.places.link_outside(&path, &found.real));
+            self.found.trail.consider(&shown, Outcome::Used, None);
+        }
         let piece = self.piece(&shown, &rule, owner, (treated, line_map));
         let mut taken = vec![UsedFile {
             path: shown,
@@ -336,9 +377,14 @@ impl Search<'_> {
             identity: found.identity,
             raw,
             pieces: vec![piece],
+            is_of_pattern: rule.name.contains('*'),
         }];
         if rule.imports {
             self.import(place, &path, &mut taken, trim);
+        }
+        // Of a file that does not apply always, at most the imports are in the prompt.
+        if other.is_some() {
+            taken.remove(0);
         }
         self.bytes += taken.iter().flat_map(|one| &one.pieces).map(|piece| piece.text.len()).sum::<usize>();
         self.known.extend(taken.iter().map(|one| one.real.clone()));
@@ -384,13 +430,28 @@ impl Search<'_> {
         importer.run(&job, taken, &mut self.found.trail, &mut self.noted);
     }
 
-    fn twin(&self, shown: &str, found: &ReadFile) -> Option<&str> {
-        let is_twin = |taken: &&UsedFile| match self.recipe.twins {
+    /// Tells whether a link stays in a directory.
+    fn is_inside(&self, inside: ImportInside, path: &Path, real: &Path) -> bool {
+        match inside {
+            ImportInside::Anywhere => true,
+            ImportInside::Cwd => real.starts_with(self.folders.cwd()),
+            ImportInside::Root => real.starts_with(self.folders.root_of(path)),
+        }
+    }
+
+    /// Returns the file that was taken before and is the same. A test of a name's own looks at files of patterns that
+    /// have the same owner.
+    fn twin(&self, shown: &str, found: &ReadFile, own: (Option<RuleIdentity>, Owner)) -> Option<&str> {
+        let has_owner = |taken: &&UsedFile| {
+            let has_owner = taken.pieces.first().is_some_and(|piece| piece.owner == own.1);
+            own.0.is_none() || (taken.is_of_pattern && has_owner)
+        };
+        let is_twin = |taken: &&UsedFile| match own.0.unwrap_or(self.recipe.twins) {
             RuleIdentity::Path => taken.path == shown,
             RuleIdentity::File => taken.identity == found.identity || taken.real == found.real,
             RuleIdentity::Content => taken.raw == found.bytes,
         };
-        self.taken.iter().find(is_twin).map(|taken| taken.path.as_str())
+        self.taken.iter().filter(has_owner).find(is_twin).map(|taken| taken.path.as_str())
     }
 
     fn too_large(&mut self, shown: &str, most: usize) {
@@ -432,12 +493,18 @@ impl Search<'_> {
         true
     }
 
-    fn decoded(&mut self, shown: &str, bytes: Vec<u8>) -> Option<String> {
+    fn decoded(&mut self, shown: &str, bytes: Vec<u8>, is_lossy: bool) -> Option<String> {
         match String::from_utf8(bytes) {
             Ok(text) => Some(text),
+            Err(error) if self.recipe.latin1 => {
+                let message = format!("{shown} is not UTF-8: it is read as Latin-1");
+                let note = Note::new(Code::NotUtf8, Severity::Warning, message);
+                self.found.trail.notes.push(note.with_source(file(shown)));
+                Some(error.as_bytes().iter().map(|byte| char::from(*byte)).collect())
+            }
             Err(error) => {
                 let offset = error.utf8_error().valid_up_to();
-                if !self.recipe.lossy {
+                if !is_lossy {
                     self.found.trail.unread(shown, &Absence::NotUtf8(offset));
                     return None;
                 }
@@ -483,27 +550,6 @@ impl Search<'_> {
         considered.retain(|one| one.outcome != Outcome::Shadowed || !used.contains(&one.path));
         self.found.pieces =
             std::mem::take(&mut self.taken).into_iter().flat_map(|taken| taken.pieces).collect();
-    }
-}
-
-impl PieceSource {
-    /// Returns the source for provenance.
-    pub(crate) fn source(&self, profile: &str, section: &str) -> Source {
-        match self {
-            Self::File(path, line_map) => line_map.source(&file(path)),
-            Self::Words(key) => Source::Profile {
-                profile: profile.into(),
-                key: format!("section.{section}.collect.imports.{key}").into(),
-            },
-        }
-    }
-
-    /// Returns the lines of the piece in its file.
-    pub(crate) const fn line_map(&self) -> Option<&LineMap> {
-        match self {
-            Self::File(_, line_map) => Some(line_map),
-            Self::Words(_) => None,
-        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use unicode_normalization::UnicodeNormalization;
+
 use proem_core::line_map::LineMap;
 use proem_core::profile::rules::{RuleStrip, RuleTrim, RulesRecipe};
 use proem_core::text::{ForwardSearch, is_javascript_space};
@@ -22,10 +24,67 @@ pub(super) fn treated(text: &str, recipe: &RulesRecipe, trim: RuleTrim) -> (Stri
     for bytes in &mut kept {
         *bytes = start + bytes.start..start + bytes.end;
     }
+    if recipe.remove.contains(&RuleStrip::BlankLines) {
+        kept = kept.into_iter().flat_map(|bytes| without_blank_lines(text, bytes)).collect();
+    }
     let whole: String = kept.iter().filter_map(|bytes| text.get(bytes.clone())).collect();
     let (trimmed, cut) = trimmed(&whole, trim);
     keep(&mut kept, cut..cut + trimmed.len());
-    (trimmed.to_owned(), LineMap::from_kept(text, &kept))
+    (changed(trimmed, rest, recipe), LineMap::from_kept(text, &kept))
+}
+
+/// Returns a text with the recipe's changes of characters. They add and remove no line, so that places stay true.
+fn changed(text: &str, whole: &str, recipe: &RulesRecipe) -> String {
+    let has = |part| recipe.remove.contains(&part);
+    let mut text = text.to_owned();
+    if has(RuleStrip::Returns) || (has(RuleStrip::ReturnsBesideComments) && whole.contains("<!--")) {
+        text = text.replace("\r\n", "\n");
+    }
+    if has(RuleStrip::HiddenCharacters) {
+        text.retain(|character| !is_hidden(character));
+    }
+    if has(RuleStrip::Tags) {
+        text.retain(|character| !is_tag(character));
+    }
+    if recipe.composed { text.nfc().collect() } else { text }
+}
+
+const fn is_tag(character: char) -> bool {
+    matches!(character, '\u{E0000}'..='\u{E007F}')
+}
+
+/// Tells whether a character has no width. Joiners, which change how others look, are not among them.
+const fn is_hidden(character: char) -> bool {
+    is_tag(character)
+        || matches!(
+            character,
+            '\u{AD}'
+                | '\u{180E}'
+                | '\u{200B}'
+                | '\u{200C}'
+                | '\u{200E}'
+                | '\u{200F}'
+                | '\u{202A}'..='\u{202E}'
+                | '\u{2060}'..='\u{2064}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{FEFF}'
+        )
+}
+
+/// Splits a range of a text so that no two blank lines follow each other.
+fn without_blank_lines(text: &str, bytes: Range<usize>) -> Vec<Range<usize>> {
+    let (mut kept, mut start, mut breaks) = (Vec::new(), bytes.start, 0);
+    let inside = text.get(bytes.clone()).unwrap_or_default();
+    for (at, byte) in inside.bytes().enumerate().map(|(at, byte)| (bytes.start + at, byte)) {
+        breaks = if byte == b'\n' { breaks + 1 } else { 0 };
+        if breaks > 2 {
+            kept.push(start..at);
+            start = at + 1;
+        }
+    }
+    kept.push(start..bytes.end);
+    kept.retain(|range| !range.is_empty());
+    kept
 }
 
 /// Limits a text that consists of ranges to `wanted`.
@@ -76,7 +135,7 @@ fn without_front_matter(text: &str) -> &str {
 fn without_comments(text: &str) -> Vec<Range<usize>> {
     let mut kept: Vec<Range<usize>> = Vec::new();
     let (mut breaks, mut closings) = (ForwardSearch::new(text, "\n"), ForwardSearch::new(text, "-->"));
-    let (mut at, mut fence) = (0, None);
+    let (mut at, mut fence, mut is_html) = (0, None, false);
     while at < text.len() {
         // The rest of the line after a comment counts as a line.
         let line_end = breaks.find_from(at).map_or(text.len(), |end| end + 1);
@@ -84,7 +143,10 @@ fn without_comments(text: &str) -> Vec<Range<usize>> {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let plain = line.trim_start();
         let mark = ["```", "~~~"].into_iter().find(|mark| plain.starts_with(mark));
-        let is_block = fence.is_none() && mark.is_none() && indent < 4;
+        // A block of HTML goes on to a blank line, with the comments in it.
+        is_html = !plain.trim_end().is_empty()
+            && (is_html || (fence.is_none() && indent < 4 && is_html_block(plain)));
+        let is_block = fence.is_none() && mark.is_none() && indent < 4 && !is_html;
         if is_block
             && plain.starts_with("<!--")
             && let Some(end) = closings.find_from(at)
@@ -104,6 +166,41 @@ fn without_comments(text: &str) -> Vec<Range<usize>> {
         at = line_end;
     }
     kept
+}
+
+/// Names of elements that begin a block of HTML in Markdown.
+const HTML_BLOCKS: [&str; 20] = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "body",
+    "center",
+    "details",
+    "dialog",
+    "div",
+    "footer",
+    "form",
+    "h1",
+    "header",
+    "li",
+    "main",
+    "nav",
+    "p",
+    "section",
+    "table",
+    "ul",
+];
+
+/// Tells whether a line begins a block of HTML.
+fn is_html_block(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix('<') else { return false };
+    let rest = rest.strip_prefix('/').unwrap_or(rest);
+    let name = rest.split(|character: char| !character.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let is_ended = rest
+        .get(name.len()..)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '>', '/', '\n', '\r']));
+    is_ended && HTML_BLOCKS.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Returns the byte at which the text continues after a comment. A comment at the end of a line takes the line breaks

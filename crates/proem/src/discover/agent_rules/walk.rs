@@ -20,8 +20,12 @@ impl Folders {
         // A process sees its real working directory, whatever link led there.
         let cwd = crate::observe::file::canonical(places.cwd()).unwrap_or_else(|_| places.cwd().to_owned());
         let is_root = |folder: &&Path| match recipe.root {
-            RootSign::Entry => folder.join(".git").symlink_metadata().is_ok(),
+            RootSign::Entry => crate::observe::file::on_disk(&folder.join(".git")).symlink_metadata().is_ok(),
             RootSign::Repository => crate::observe::git::is_repository_root(folder),
+            RootSign::RepositoryOrFile => {
+                crate::observe::git::is_repository_root(folder)
+                    || crate::observe::file::check_regular(&folder.join(".git")).is_ok()
+            }
         };
         let found = cwd.ancestors().take(ANCESTORS_MAX).find(is_root).map(Path::to_owned);
         let has_root = found.is_some();
@@ -50,7 +54,8 @@ impl Folders {
             RuleWalk::RootToCwd => turned(to_root().collect()),
             RuleWalk::TopToCwd => turned(upwards().collect()),
             RuleWalk::BelowTopToCwd => turned(upwards().filter(|folder| folder.parent().is_some()).collect()),
-            RuleWalk::Root => vec![self.root.clone()],
+            // The folders below are found by the search, which has a limit and notes.
+            RuleWalk::Root | RuleWalk::RootAndBelow => vec![self.root.clone()],
             RuleWalk::Cwd => vec![self.cwd.clone()],
             RuleWalk::RootAndCwd if self.root == self.cwd => vec![self.cwd.clone()],
             RuleWalk::RootAndCwd => vec![self.root.clone(), self.cwd.clone()],
@@ -58,6 +63,11 @@ impl Folders {
                 to_root().skip(1).filter(|folder| *folder != self.root && *folder != self.cwd).collect()
             }
         }
+    }
+
+    /// Tells whether a marker such as `.git` identifies the root.
+    pub(super) const fn has_root(&self) -> bool {
+        self.has_root
     }
 
     pub(super) fn cwd(&self) -> &Path {
@@ -70,7 +80,7 @@ impl Folders {
         let marked = folder
             .ancestors()
             .take(ANCESTORS_MAX)
-            .find(|folder| folder.join(".git").symlink_metadata().is_ok());
+            .find(|folder| crate::observe::file::on_disk(&folder.join(".git")).symlink_metadata().is_ok());
         match marked {
             Some(root) => root.to_owned(),
             None if self.has_root => self.root.clone(),

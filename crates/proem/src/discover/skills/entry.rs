@@ -10,6 +10,7 @@ use proem_core::limit::{
     SKILL_NAME_CHARACTERS_MAX, Size,
 };
 use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::{SkillName, SkillsRecipe, WithoutDescription};
 use proem_core::source::Source;
 use proem_core::text::{Place, is_javascript_space};
 
@@ -77,11 +78,24 @@ impl Problem {
 pub(super) type ParsedSkill = (Option<Arc<Skill>>, Vec<Problem>);
 
 /// Parses a skill from the head of its file. If there is no skill, the first problem is the reason.
-pub(super) fn read(spot: &SkillPlace<'_>, location: &Arc<str>, head: &[u8]) -> ParsedSkill {
-    match front_matter(head) {
+pub(super) fn read(
+    spot: &SkillPlace<'_>,
+    recipe: &SkillsRecipe,
+    location: &Arc<str>,
+    head: &[u8],
+) -> ParsedSkill {
+    let is_absent =
+        !head.strip_prefix(b"---").is_some_and(|rest| rest.starts_with(b"\n") || rest.starts_with(b"\r"));
+    let parsed = match front_matter(head) {
+        Err(_) if is_absent && recipe.without_description == WithoutDescription::BodyAlone => {
+            Ok(Head { front_matter: FrontMatter::default(), yaml: "" })
+        }
+        parsed => parsed,
+    };
+    match parsed {
         Err(problem) => (None, vec![problem]),
-        Ok(head) => {
-            let (skill, problems) = skill(spot, location, &head);
+        Ok(parsed) => {
+            let (skill, problems) = skill(spot, recipe, location, (&parsed, head));
             (skill.map(Arc::new), problems)
         }
     }
@@ -126,15 +140,31 @@ fn key_of(line: &str) -> Option<&str> {
     Some(key.trim_end().trim_matches(['"', '\'']))
 }
 
-fn skill(spot: &SkillPlace<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option<Skill>, Vec<Problem>) {
+fn skill(
+    spot: &SkillPlace<'_>,
+    recipe: &SkillsRecipe,
+    location: &Arc<str>,
+    (head, bytes): (&Head<'_>, &[u8]),
+) -> (Option<Skill>, Vec<Problem>) {
     let SkillPlace { path, owner, is_in_root, named_by_file } = *spot;
-    let description = match description(head) {
+    let described = match (description(head), recipe.without_description) {
+        (Ok(description), _) => cut(description, recipe),
+        (Err(_), WithoutDescription::Body | WithoutDescription::BodyAlone) => Ok(first_line(bytes)),
+        (Err(_), WithoutDescription::Empty) => Ok(String::new()),
+        (Err(problem), WithoutDescription::Required) => Err(problem),
+    };
+    let description = match described {
         Ok(description) => description,
         Err(problem) => return (None, vec![problem]),
     };
+    let description = description.as_str();
     let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
     let name = match head.value("name") {
-        Some(Value::Text(name)) if !name.is_empty() => name,
+        Some(Value::Text(name)) if !name.is_empty() && recipe.name != SkillName::Folder => name,
+        _ if recipe.name == SkillName::Required => {
+            let problem = Problem::new("the skill is not listed: it has no `name`");
+            return (None, vec![problem.hint("give it the name of its folder")]);
+        }
         _ if named_by_file => stem(path),
         _ => folder,
     };
@@ -143,7 +173,11 @@ fn skill(spot: &SkillPlace<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option
     check_length("description", description, SKILL_DESCRIPTION_CHARACTERS_MAX, head, &mut problems);
     check_others(head, &mut problems);
     let key = "disable-model-invocation";
-    let is_hidden = head.value(key) == Some(&Value::Bool(true));
+    let hides = |key: &String| !matches!(head.value(key), None | Some(Value::Null | Value::Bool(false)));
+    let is_hidden = match &recipe.hidden_by {
+        None => head.value(key) == Some(&Value::Bool(true)),
+        Some(keys) => keys.iter().any(hides),
+    };
     if let Some(other @ (Value::Text(_) | Value::Number(_))) = head.value(key) {
         let message = format!("`{key}` is {}, which does not hide the skill", other.word());
         let problem = Problem::new(message).hint("write `true` or `false`, without quotes");
@@ -151,6 +185,30 @@ fn skill(spot: &SkillPlace<'_>, location: &Arc<str>, head: &Head<'_>) -> (Option
     }
     let (name, description, location) = (name.into(), description.into(), Arc::clone(location));
     (Some(Skill { name, description, location, owner, is_hidden }), problems)
+}
+
+/// Cuts a description to the recipe's limit.
+fn cut(description: &str, recipe: &SkillsRecipe) -> Result<String, Problem> {
+    let Some(max) = recipe.description_characters_max.filter(|max| description.chars().count() > *max) else {
+        return Ok(description.to_owned());
+    };
+    let Some(mark) = &recipe.description_cut else {
+        let message = format!("the skill is not listed: its `description` has more than {max} characters");
+        return Err(Problem::new(message).hint("shorten it"));
+    };
+    let kept = max.saturating_sub(mark.chars().count());
+    Ok(description.chars().take(kept).chain(mark.chars()).collect())
+}
+
+/// Returns the first line of the body that has text, without the marks of a heading.
+fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let body = match front_matter::split(&text) {
+        Split::Found { body, .. } => body,
+        _ => &text,
+    };
+    let line = body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.trim_start_matches('#').trim().to_owned()
 }
 
 /// Returns the file's name without `.md`.

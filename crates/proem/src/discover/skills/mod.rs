@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use proem_core::fact::Absence;
 use proem_core::file_outcome::{FileOutcome, Outcome};
-use proem_core::limit::{PATH_BYTES_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
+use proem_core::limit::{PATH_BYTES_MAX, SKILL_DEPTH_MAX, SKILL_NOTES_MAX, SKILLS_MAX};
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::SkillsRecipe;
+use proem_core::profile::{SkillOrder, SkillsRecipe};
 
 use super::ignored::UnusableFile;
 use super::{Owner, SearchRoots, Trail, file};
@@ -32,6 +32,8 @@ struct Root {
     files: bool,
     /// True if these have the names of their files.
     named_by_file: bool,
+    /// The depth of the search.
+    depth_max: usize,
 }
 
 /// The place at which a skill file was found.
@@ -107,6 +109,7 @@ pub(crate) fn find(
     has_project: bool,
 ) -> FoundSkills {
     let mut search = Search {
+        recipe,
         places,
         policy,
         found: FoundSkills::default(),
@@ -118,8 +121,13 @@ pub(crate) fn find(
         scan::directory(&root, &mut search);
     }
     for path in more {
-        if is_dir(path) {
-            let root = Root { path: path.clone(), owner: Owner::User, files: true, named_by_file: true };
+        let known = search.found.candidates.len();
+        if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) = search.policy.check_as_written(path)
+        {
+            search.out_of_reach(path, &why);
+        } else if is_dir(path) {
+            let (path, depth_max) = (path.clone(), SKILL_DEPTH_MAX);
+            let root = Root { path, owner: Owner::User, files: true, named_by_file: true, depth_max };
             scan::directory(&root, &mut search);
         } else {
             let named_by_file = path.file_name().is_none_or(|name| name != "SKILL.md");
@@ -130,12 +138,36 @@ pub(crate) fn find(
                 named_by_file,
             });
         }
+        if search.found.candidates.len() == known {
+            search.found.notes.push(no_skill(path));
+        }
     }
     search.found.notes.extend(places.ignores().take_note());
     if search.left_out > 0 {
         search.found.notes.insert(0, too_many(search.left_out));
     }
+    sort(&mut search.found.candidates, recipe.order);
     search.found
+}
+
+/// Notes an added path at which nothing was found, whatever the reason.
+fn no_skill(path: &Path) -> Note {
+    let message = format!("no skill was found at the added path {}", crate::observe::file::shown(path));
+    Note::new(Code::Absent, Severity::Warning, message)
+        .with_hint("name a directory with skills, or a file SKILL.md, that may be read here")
+}
+
+/// Sorts candidates as the recipe lists skills; other files come last.
+fn sort(candidates: &mut [Candidate], order: SkillOrder) {
+    let key = |candidate: &Candidate| {
+        let skill = candidate.skill.as_ref();
+        let is_user = skill.is_some_and(|skill| skill.owner == Owner::User);
+        let name = skill.map(|skill| Arc::clone(&skill.name));
+        (name.is_none(), order == SkillOrder::LayerAndName && is_user, name, Arc::clone(&candidate.location))
+    };
+    if order != SkillOrder::Found {
+        candidates.sort_by_cached_key(key);
+    }
 }
 
 /// Returns the faults of a skill file of the project, from its bytes.
@@ -144,7 +176,7 @@ pub(crate) fn problems(path: &Path, bytes: &[u8]) -> Vec<Note> {
     let spot = SkillPlace { path, owner: Owner::Project, is_in_root: is_alone, named_by_file: is_alone };
     let location: Arc<str> = crate::observe::file::shown(path).into();
     let head = bytes.get(..bytes.len().min(head::HEAD_BYTES_MAX)).unwrap_or_default();
-    let (_, problems) = entry::read(&spot, &location, head);
+    let (_, problems) = entry::read(&spot, &SkillsRecipe::plain(), &location, head);
     problems.iter().map(|problem| problem.note(&location)).collect()
 }
 
@@ -166,14 +198,15 @@ fn roots(recipe: &SkillsRecipe, places: &SearchRoots, has_project: bool) -> Vec<
     for directory in &recipe.directories {
         let Some((path, owner)) = places.path(&directory.path) else { continue };
         let (files, named_by_file) = (directory.files, directory.named_by_file);
+        let depth_max = directory.depth_max.unwrap_or(SKILL_DEPTH_MAX).min(SKILL_DEPTH_MAX);
         match (owner, directory.upwards) {
             (Owner::Project, _) if !has_project => {}
             (Owner::Project, true) => {
                 let all = places.upwards().map(|folder| folder.join(&directory.path));
                 let others = all.filter(|path| !is_own(path));
-                roots.extend(others.map(|path| Root { path, owner, files, named_by_file }));
+                roots.extend(others.map(|path| Root { path, owner, files, named_by_file, depth_max }));
             }
-            _ => roots.push(Root { path, owner, files, named_by_file }),
+            _ => roots.push(Root { path, owner, files, named_by_file, depth_max }),
         }
     }
     roots
@@ -184,6 +217,14 @@ fn identity(path: &Path) -> Option<Identity> {
     metadata(path).ok().map(|found| Identity::from_metadata(&found))
 }
 
+/// The reason why a skill is not listed.
+fn hidden_why(recipe: &SkillsRecipe) -> String {
+    match &recipe.hidden_by {
+        None => "`disable-model-invocation` is true".to_owned(),
+        Some(keys) => format!("because of {} in its front matter", keys.join(" or ")),
+    }
+}
+
 fn too_many(left_out: usize) -> Note {
     let message = format!("{left_out} skills are not read: there are more than {SKILLS_MAX}");
     Note::new(Code::OverLimit, Severity::Warning, message)
@@ -191,6 +232,7 @@ fn too_many(left_out: usize) -> Note {
 
 /// The state of a search.
 struct Search<'s> {
+    recipe: &'s SkillsRecipe,
     places: &'s SearchRoots,
     policy: &'s ReadPolicy,
     found: FoundSkills,
@@ -208,7 +250,8 @@ impl Search<'_> {
             Ok(head) => {
                 let note = self.places.link_outside(path, &head.real);
                 self.found.notes.extend(note);
-                self.take(spot, head.identity, |location| entry::read(spot, location, &head.bytes));
+                let recipe = self.recipe;
+                self.take(spot, head.identity, |location| entry::read(spot, recipe, location, &head.bytes));
             }
             Err(why) => self.unread(path, &why),
         }
@@ -243,16 +286,15 @@ impl Search<'_> {
             let outcome = Outcome::Malformed;
             return self.push(Candidate { outcome, why, problems, ..Candidate::unknown(location) });
         };
-        let first = self.names.get(&skill.name).and_then(|first| self.location(*first));
+        let first = self.names.get(&skill.name).filter(|_| !self.recipe.same_names);
+        let first = first.and_then(|first| self.location(*first));
         let (outcome, why) = match first {
             Some(first) => {
                 let why = format!("by {first}, which has the same name");
                 problems = vec![Problem::shadowed(&skill.name, first)];
                 (Outcome::Shadowed, Some(why))
             }
-            None if skill.is_hidden => {
-                (Outcome::Hidden, Some("`disable-model-invocation` is true".to_owned()))
-            }
+            None if skill.is_hidden => (Outcome::Hidden, Some(hidden_why(self.recipe))),
             None => (Outcome::Used, None),
         };
         // A file whose name another file already has may still be listed under a second name of its own.

@@ -12,6 +12,7 @@ use proem_core::fact::Absence;
 use proem_core::file_outcome::{FileOutcome, Outcome};
 use proem_core::limit::{DIRECTORY_ENTRIES_MAX, SKILL_DEPTH_MAX, SKILL_FOLDERS_MAX};
 use proem_core::note::{Code, Note, Severity};
+use proem_core::profile::SkillFolders;
 use proem_core::text_safety::confusable::is_variant;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -109,7 +110,7 @@ impl Walk<'_, '_> {
             let outcome = Outcome::Duplicate;
             return self.search.found.considered.push(FileOutcome { path, outcome, why });
         }
-        let (entries, ignore_files) = match list(folder) {
+        let (entries, ignore_files) = match list(folder, &self.search.recipe.also) {
             Ok(listed) => listed,
             Err(error) => return self.search.unread(path, &absence(&error.into())),
         };
@@ -118,12 +119,24 @@ impl Walk<'_, '_> {
         }
         let pushed = self.push_rules(path, |name| ignore_files.contains(&name));
         self.chain.push(identity);
+        if self.search.recipe.below_skills {
+            self.own_skill(folder, path);
+        }
         for entry in &entries {
             self.entry(folder, path, entry);
         }
         self.chain.pop();
         if pushed {
             self.rules.pop();
+        }
+    }
+
+    /// Takes the `SKILL.md` of a folder whose other folders are searched too.
+    fn own_skill(&mut self, folder: &OwnedFd, path: &Path) {
+        let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
+        let (file, has) = (path.join("SKILL.md"), |file: &str| exists(folder, file.as_bytes()));
+        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
+            self.opened(&opened, &file, false);
         }
     }
 
@@ -192,7 +205,8 @@ impl Walk<'_, '_> {
             below(name, FILE_NAME, |skill| head::read_beneath(parent.as_fd(), skill, &mut self.buffer));
         // Relative to the open folder: the path from the root need not be resolved again.
         let has = |file: &str| below(name, file.as_bytes(), |file| exists(parent, file));
-        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
+        let is_last = !self.search.recipe.below_skills;
+        if is_last && !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
             return self.opened(&opened, &file, false);
         }
         match rustix::fs::openat(parent, name, FOLDER_FLAGS.union(OFlags::NOFOLLOW), Mode::empty()) {
@@ -210,7 +224,8 @@ impl Walk<'_, '_> {
         let opened = head::read_beneath(folder.as_fd(), FILE_NAME, &mut self.buffer);
         let has = |file: &str| exists(&folder, file.as_bytes());
         let file = path.join("SKILL.md");
-        if !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
+        let is_last = !self.search.recipe.below_skills;
+        if is_last && !matches!(opened, HeadResult::Missing) && self.is_skill(path, &file, &opened, has) {
             return self.opened(&opened, &file, false);
         }
         self.descend(&folder, path);
@@ -248,6 +263,9 @@ impl Walk<'_, '_> {
     }
 
     fn descend(&mut self, folder: &OwnedFd, path: &Path) {
+        if self.chain.len() >= self.root.depth_max && self.root.depth_max < SKILL_DEPTH_MAX {
+            return;
+        }
         self.folders += 1;
         if self.folders > SKILL_FOLDERS_MAX {
             if self.folders == SKILL_FOLDERS_MAX + 1 {
@@ -270,7 +288,8 @@ impl Walk<'_, '_> {
         match opened {
             HeadResult::Head(identity, bytes) => {
                 let head = self.buffer.get(..*bytes).unwrap_or_default();
-                self.search.take(&spot, *identity, |location| entry::read(&spot, location, head));
+                let recipe = self.search.recipe;
+                self.search.take(&spot, *identity, |location| entry::read(&spot, recipe, location, head));
             }
             HeadResult::Careful => self.search.linked_file(&spot),
             HeadResult::Missing => self.search.unread(path, &Absence::NoSuchFile),
@@ -285,7 +304,8 @@ impl Walk<'_, '_> {
 
     /// Adds the rules of a folder, if it has any.
     fn push_rules(&mut self, folder: &Path, exists: impl Fn(&str) -> bool) -> bool {
-        if !ignored::NAMES.into_iter().any(&exists) {
+        let is_free = self.search.recipe.also.contains(&SkillFolders::Ignored);
+        if is_free || !ignored::NAMES.into_iter().any(&exists) {
             return false;
         }
         let ignores = self.search.places.ignores();
@@ -313,18 +333,22 @@ fn identity(folder: &OwnedFd) -> Result<Identity, Errno> {
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
     file::look(path, Look::Skills);
-    rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())
+    rustix::fs::open(&*file::on_disk(path), FOLDER_FLAGS, Mode::empty())
 }
 
 /// Returns the entries that may be skills or hold some, by name, and the ignore files.
-fn list(folder: &OwnedFd) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
+fn list(folder: &OwnedFd, also: &[SkillFolders]) -> Result<(Vec<Entry>, Vec<&'static str>), Errno> {
     let (mut entries, mut ignore_files) = (Vec::new(), Vec::new());
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        if name.starts_with(b".") {
-            ignore_files.extend(ignored::is_ignore_file(name));
-        } else if name != b"node_modules" {
+        let is_searched = match name {
+            b"." | b".." | b".git" => false,
+            b"node_modules" => also.contains(&SkillFolders::NodeModules),
+            name => !name.starts_with(b".") || also.contains(&SkillFolders::Hidden),
+        };
+        ignore_files.extend(ignored::is_ignore_file(name));
+        if is_searched {
             entries.push(Entry { name: name.to_vec(), kind: entry.file_type() });
         }
         if entries.len() > DIRECTORY_ENTRIES_MAX {
@@ -357,7 +381,7 @@ fn exists(folder: &OwnedFd, name: &[u8]) -> bool {
 /// Returns the kind of a link's target.
 fn target_kind(path: &Path) -> Option<FileType> {
     file::look(path, Look::Kind);
-    let status = rustix::fs::stat(path).ok()?;
+    let status = rustix::fs::stat(&*file::on_disk(path)).ok()?;
     Some(FileType::from_raw_mode(status.st_mode))
 }
 

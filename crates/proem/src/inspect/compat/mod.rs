@@ -1,5 +1,6 @@
 //! Compares the views of several agents of one directory: builds their profiles side by side.
 
+mod installed;
 mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +10,10 @@ use std::sync::Arc;
 use proem_core::carrier::Carrier;
 use proem_core::file_outcome::Outcome;
 use proem_core::note::{Code, Note, Severity};
-use proem_core::profile::{AgentRecipe, Profile};
+use proem_core::profile::{AgentRecipe, Profile, Seen};
 use proem_core::source::Source;
 
+pub use installed::{Installed, installed, is_newer};
 pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
 
 use crate::build::Build;
@@ -54,6 +56,8 @@ pub struct FileView {
     pub carriers: Vec<Carrier>,
     /// True if only a part of it is in the prompt.
     pub is_cut: bool,
+    /// True if the agent's client sends it to a server that makes the prompt: that prompt is not known.
+    pub is_sent: bool,
 }
 
 impl FileView {
@@ -62,6 +66,7 @@ impl FileView {
     pub const fn word(&self) -> &'static str {
         match self.outcome {
             Outcome::Used if self.is_cut => "cut",
+            Outcome::Used if self.is_sent => "sent",
             Outcome::Used => "yes",
             Outcome::Hidden => "at times",
             Outcome::OverBudget => "no room",
@@ -170,6 +175,7 @@ fn one(
             bytes: 0,
             carriers: Vec::new(),
             is_cut: false,
+            is_sent: agent.seen == Seen::Client,
         };
         let known = files.entry(one.path.clone()).or_insert_with(|| seen.clone());
         if one.outcome == Outcome::Used {

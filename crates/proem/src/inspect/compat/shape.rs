@@ -28,6 +28,8 @@ pub struct AgentShape {
     pub as_of: String,
     /// The way they were verified: `run`, `code` or `documentation`.
     pub known_by: &'static str,
+    /// The part of the way to the model that was seen: `prompt`, or `client`, the message to the vendor's server.
+    pub seen: &'static str,
     /// The carriers that have text.
     pub carriers: Vec<CarrierSize>,
     /// The outcome of each file.
@@ -79,7 +81,7 @@ impl CompatShape {
 }
 
 fn agent_shape(seen: &AgentView) -> AgentShape {
-    let AgentRecipe { title, version, as_of, known_by } = seen.agent.clone();
+    let AgentRecipe { title, version, as_of, known_by, .. } = seen.agent.clone();
     let size = |(carrier, bytes, tokens): (Carrier, usize, usize)| CarrierSize {
         carrier: carrier.word(),
         bytes,
@@ -100,6 +102,7 @@ fn agent_shape(seen: &AgentView) -> AgentShape {
         version,
         as_of,
         known_by: known_by.word(),
+        seen: seen.agent.seen.word(),
         carriers: seen.carriers().map(size).collect(),
         files: seen.files.iter().map(file).collect(),
         out_of_reach: seen.out_of_reach,

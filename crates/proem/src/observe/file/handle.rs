@@ -96,7 +96,7 @@ impl Handle {
             let real = path.canonicalize()?;
             let found = rustix::fs::lstat(&real)?;
             let is_same = Identity::from_status(&found) == self.identity();
-            if is_same { Ok(real) } else { Err(changed()) }
+            if is_same { Ok(super::view::as_seen(real)) } else { Err(changed()) }
         }
     }
 

@@ -4,12 +4,15 @@
 //! with a function that lays out the files that are about to be used. All access to files of a workspace therefore goes
 //! through this module or one of the readers beside it. While no tree is registered, that costs one atomic load.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{Metadata, ReadDir};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+
+use super::view::on_disk;
 
 /// The extent of an access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +67,25 @@ fn tree_of(path: &Path) -> Option<Arc<LayOut>> {
     trees.iter().find(|(root, _)| path.starts_with(root)).map(|(_, lay_out)| Arc::clone(lay_out))
 }
 
+thread_local! {
+    /// The accesses of this thread, while they are recorded.
+    static LOOKS: RefCell<Option<Vec<(PathBuf, Look)>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, and returns every access to a path that it made.
+pub(crate) fn with_looks<R>(work: impl FnOnce() -> R) -> (R, Vec<(PathBuf, Look)>) {
+    let before = LOOKS.replace(Some(Vec::new()));
+    let done = work();
+    (done, LOOKS.replace(before).unwrap_or_default())
+}
+
 /// Announces an access to a path. Must come before every access that does not go through this module.
 pub(crate) fn look(path: &Path, look: Look) {
+    LOOKS.with_borrow_mut(|looks| {
+        if let Some(looks) = looks {
+            looks.push((path.to_owned(), look));
+        }
+    });
     if let Some(lay_out) = tree_of(path) {
         lay_out(path, look);
     }
@@ -90,23 +110,23 @@ pub(crate) fn lay_out_everything() {
 /// Tells whether a path exists, links followed.
 pub(crate) fn exists(path: &Path) -> bool {
     look(path, Look::Kind);
-    path.exists()
+    on_disk(path).exists()
 }
 
 /// Tells whether a path leads to a folder, links followed.
 pub(crate) fn is_dir(path: &Path) -> bool {
     look(path, Look::Kind);
-    path.is_dir()
+    on_disk(path).is_dir()
 }
 
 /// Returns the metadata of the file at a path, links followed.
 pub(crate) fn metadata(path: &Path) -> io::Result<Metadata> {
     look(path, Look::Kind);
-    std::fs::metadata(path)
+    std::fs::metadata(on_disk(path))
 }
 
 /// Lists a folder.
 pub(crate) fn read_dir(folder: &Path) -> io::Result<ReadDir> {
     look(folder, Look::Names);
-    std::fs::read_dir(folder)
+    std::fs::read_dir(on_disk(folder))
 }

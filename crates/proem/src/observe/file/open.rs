@@ -12,6 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::handle::{Handle, regular};
 use super::lazy::{Look, look};
+use super::view::{as_seen, on_disk};
 use crate::error::reason;
 
 /// The mark that the kernel appends to the path of a removed file.
@@ -58,12 +59,13 @@ pub(super) fn open(
     judge: impl FnOnce(&Path) -> Result<(), Absence>,
 ) -> Result<OpenFile, Absence> {
     look(path, Look::Content);
-    let (found, real) = find(path).map_err(|error| absence(&error))?;
-    let real = real.map_or_else(|| found.real_path(path), Ok).map_err(|error| absence(&error))?;
+    let at = on_disk(path);
+    let (found, real) = find(&at).map_err(|error| absence(&error))?;
+    let real = real.map(as_seen).map_or_else(|| found.real_path(&at), Ok).map_err(|error| absence(&error))?;
     judge(&real)?;
     found.regular()?;
     let (bytes, identity) = (found.bytes(), found.identity());
-    Ok(OpenFile { file: found.open(path)?, bytes, path: real, identity })
+    Ok(OpenFile { file: found.open(&at)?, bytes, path: real, identity })
 }
 
 /// Opens `path` if it is a regular file and `judge` accepts its real path; returns `None` if `path` is a link.
@@ -72,14 +74,15 @@ pub(super) fn open_unlinked(
     judge: impl FnOnce(&Handle) -> Result<(), Absence>,
 ) -> Result<Option<(File, u64)>, Absence> {
     look(path, Look::Content);
-    let found = Handle::find(path, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
+    let at = on_disk(path);
+    let found = Handle::find(&at, OFlags::NOFOLLOW).map_err(|error| absence(&error))?;
     if found.kind() == FileType::Symlink {
         return Ok(None);
     }
     found.regular()?;
     judge(&found)?;
     let bytes = found.bytes();
-    Ok(Some((found.open(path)?, bytes)))
+    Ok(Some((found.open(&at)?, bytes)))
 }
 
 /// Opens a path that the user named on the command line. A pipe is accepted, a file of the store is not.
@@ -144,7 +147,7 @@ pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf
     // The kernel appends a mark to the name of a replaced file. The mark must not make the name of a secret file look
     // harmless.
     let name = path.as_os_str().as_bytes();
-    Ok(OsString::from_vec(name.strip_suffix(DELETED).unwrap_or(name).to_vec()).into())
+    Ok(as_seen(OsString::from_vec(name.strip_suffix(DELETED).unwrap_or(name).to_vec()).into()))
 }
 
 /// Returns the path with every link resolved by the kernel: two calls without a link and five with one, instead of one
@@ -153,22 +156,23 @@ pub(crate) fn real_path(file: &impl AsRawFd, _path: &Path) -> io::Result<PathBuf
 pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     look(path, Look::Kind);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let path = &*on_disk(path);
     if let Some((_, real)) = open_linkless(path, flags)? {
-        return Ok(real);
+        return Ok(as_seen(real));
     }
     let opened = rustix::fs::open(path, flags, Mode::empty())?;
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
     match real {
-        Ok(real) if real.is_absolute() && !is_marked_deleted(&real) => Ok(real),
+        Ok(real) if real.is_absolute() && !is_marked_deleted(&real) => Ok(as_seen(real)),
         // There is no `/proc`, or the file was removed meanwhile, or its name looks as if it were.
-        _ => path.canonicalize(),
+        _ => path.canonicalize().map(as_seen),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     look(path, Look::Kind);
-    path.canonicalize()
+    on_disk(path).canonicalize().map(as_seen)
 }
 
 #[cfg(target_os = "linux")]
@@ -179,16 +183,16 @@ fn is_marked_deleted(path: &Path) -> bool {
 /// Returns the path of an open file, links resolved, checked against the descriptor's identity.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn real_path(file: &impl std::os::fd::AsFd, path: &Path) -> io::Result<PathBuf> {
-    let real = path.canonicalize()?;
+    let real = on_disk(path).canonicalize()?;
     let (found, opened) = (std::fs::symlink_metadata(&real)?, rustix::fs::fstat(file)?);
     let is_same = Identity::from_metadata(&found) == Identity::from_status(&opened);
-    if is_same { Ok(real) } else { Err(io::Error::other("the path changed while it was read")) }
+    if is_same { Ok(as_seen(real)) } else { Err(io::Error::other("the path changed while it was read")) }
 }
 
 /// Tells whether `path` leads to a regular file, without opening it.
 pub(crate) fn check_regular(path: &Path) -> Result<(), Absence> {
     look(path, Look::Kind);
-    let status = rustix::fs::stat(path).map_err(|error| absence(&error.into()))?;
+    let status = rustix::fs::stat(&*on_disk(path)).map_err(|error| absence(&error.into()))?;
     regular(FileType::from_raw_mode(status.st_mode))
 }
 

@@ -41,10 +41,10 @@ impl ReadPolicy {
 
     /// Also keeps reads for a remote client in the server's workspaces and in folders of the operator. A root is a
     /// path: a folder on the way to it may be swapped for a link after the server has checked it.
-    pub(crate) fn served(self, caller: Caller, own: Option<&Path>) -> Self {
+    pub(crate) fn served(self, caller: Caller, own: &[PathBuf]) -> Self {
         match caller {
             Caller::Remote(workspaces) if !workspaces.is_empty() => {
-                Self { served: Some(ServedFolders { workspaces, own: own.map(canonical) }), ..self }
+                Self { served: Some(ServedFolders { workspaces, own: with_canonical(own) }), ..self }
             }
             _ => self,
         }
@@ -111,7 +111,7 @@ impl ReadPolicy {
             Some(roots) => match self.check_roots(&nearest_existing(path, 0)) {
                 Ok(()) => why,
                 // Below a root that does not exist there is nothing to hide either.
-                Err(_) if roots.iter().any(|root| path.starts_with(root) && !root.exists()) => why,
+                Err(_) if roots.iter().any(|root| path.starts_with(root) && !super::exists(root)) => why,
                 Err(outside) => outside,
             },
         }
@@ -157,12 +157,12 @@ impl ReadPolicy {
 #[derive(Debug, Clone)]
 struct ServedFolders {
     workspaces: Workspaces,
-    own: Option<PathBuf>,
+    own: Vec<PathBuf>,
 }
 
 impl ServedFolders {
     fn contains(&self, real: &Path) -> bool {
-        self.workspaces.contain(real) || self.own.as_ref().is_some_and(|own| lies_below(real, own))
+        self.workspaces.contain(real) || is_beneath(real, &self.own)
     }
 }
 
@@ -202,7 +202,7 @@ pub(super) fn nearest_existing(path: &Path, links: usize) -> PathBuf {
     let near = above.iter().take(3).position(|folder| known(folder).is_some());
     let missing = near.unwrap_or_else(|| above.partition_point(|folder| known(folder).is_none()));
     let first_missing = missing.checked_sub(1).and_then(|last| above.get(last)).copied().unwrap_or(path);
-    if let Ok(target) = first_missing.read_link()
+    if let Ok(target) = super::on_disk(first_missing).read_link()
         && links < LINKS_MAX
     {
         let folder = first_missing.parent().unwrap_or(first_missing);

@@ -25,6 +25,8 @@ use std::time::Duration;
 use proem_core::fact::Absence;
 use proem_core::text::is_javascript_space;
 
+use crate::observe::file::virtual_tree;
+use crate::request::bundle::{BundleGit, ROOT};
 use crate::request::caller::Workspaces;
 use repository::Repository;
 pub use revision::{Revision, RevisionError};
@@ -33,6 +35,9 @@ use status_paths::ChangedPaths;
 
 /// Tells whether a directory is the top of a working tree that git accepts.
 pub(crate) fn is_repository_root(folder: &Path) -> bool {
+    if let Some(tree) = virtual_tree() {
+        return tree.git().is_some() && folder == Path::new(ROOT);
+    }
     folder.join(".git").symlink_metadata().is_ok()
         && repository::find(folder).is_ok_and(|found| found.worktree == folder)
 }
@@ -61,7 +66,15 @@ pub(crate) struct Git {
 
 /// The top of the working tree that a real path belongs to.
 pub(crate) fn root_of(cwd: &Path) -> Option<PathBuf> {
+    if let Some(tree) = virtual_tree() {
+        return (tree.git().is_some() && cwd.starts_with(ROOT)).then(|| PathBuf::from(ROOT));
+    }
     repository::find(cwd).ok().map(|repository| repository.worktree)
+}
+
+/// Returns a fact that a bundle has about git.
+fn fact(git: Option<&BundleGit>, value: impl Fn(&BundleGit) -> &Option<String>) -> Result<String, Absence> {
+    value(git.ok_or(Absence::NotARepository)?).clone().ok_or(Absence::NotGiven)
 }
 
 impl Git {
@@ -74,11 +87,17 @@ impl Git {
 
     /// The top of the working tree.
     pub(crate) fn root(&self) -> Option<&Path> {
+        if let Some(tree) = virtual_tree() {
+            return tree.git().map(|_| Path::new(ROOT));
+        }
         self.repository().ok().map(|repository| repository.worktree.as_path())
     }
 
     /// The branch as `git rev-parse --abbrev-ref HEAD` prints it.
     pub(crate) fn branch(&self) -> Result<String, Absence> {
+        if let Some(tree) = virtual_tree() {
+            return fact(tree.git(), |git| &git.branch);
+        }
         let repository = self.repository()?;
         if repository.uses_reftable() {
             let branch = self.shadow()?.run(&["rev-parse", "--abbrev-ref", "HEAD"]);
@@ -94,6 +113,9 @@ impl Git {
 
     /// `git status --short`, right-trimmed only: its first column may be a space.
     pub(crate) fn status(&self) -> Result<String, Absence> {
+        if let Some(tree) = virtual_tree() {
+            return fact(tree.git(), |git| &git.status);
+        }
         if self.is_revision() {
             return Ok(String::new());
         }
@@ -108,6 +130,9 @@ impl Git {
         const DIFF: [&str; 5] =
             ["diff", "--stat", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
         const STAGED: [&str; 1] = ["--cached"];
+        if let Some(tree) = virtual_tree() {
+            return fact(tree.git(), |git| &git.diff);
+        }
         if self.is_revision() {
             return Ok(String::new());
         }
