@@ -123,7 +123,7 @@ def main():
         server.wait()
     epochs = [line.split()[:2] for line in said.splitlines()]
     assert epochs == [["1", "startup"]] * 3 + [["2", "compaction"]] * 3, epochs
-    assert len({line for line in said.splitlines()}) == 2, said
+    assert len(set(said.splitlines())) == 2, said
     check(Stub.bodies)
     print(f"sdk        {len(Stub.bodies)} requests, 2 epochs, a byte-stable prefix in each")
 

@@ -59,3 +59,49 @@ fn misses_that_cost_too_much_fail() {
     let code = |most: &str| desk.run(&["report", "calls.jsonl", "--max-miss-cost", most]).status.code();
     assert_eq!((code("0.01"), code("1")), (Some(1), Some(0)));
 }
+
+/// Copies a folder.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn recordings_are_found_where_agents_keep_them() {
+    let desk = Desk::new();
+    desk.refuses(
+        &["report"],
+        2,
+        "error: no recordings of agents were found in the usual places\n\
+         hint: name a file or folder, with `--from` for the agent that wrote it; see docs/report-sources.md\n",
+    );
+    let fixture = proem_testkit::project_root().join("corpus/collectors/claude-code/transcript");
+    copy(&fixture.join("input"), &desk.root.path().join(".claude"));
+    let output = desk.run(&["report", "--since", "36500d", "--json"]);
+    let said = desk.said(&output.stderr);
+    assert!(said.contains("reading transcripts of claude-code in {root}/.claude/projects"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["totals"]["calls"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["sources"][0]["kind"], "claude-code");
+    // The same calls from a named folder.
+    let named = desk.run(&["report", "--from", "claude-code", "../.claude", "--json"]);
+    let named: Value = serde_json::from_slice(&named.stdout).unwrap();
+    assert_eq!(named["totals"]["calls"], report["totals"]["calls"]);
+}
+
+#[test]
+fn a_folder_needs_the_name_of_its_writer() {
+    desk().refuses(
+        &["report", "."],
+        2,
+        "error: . is a folder, and `--from` does not say who wrote it\n\
+         hint: add `--from`, such as `--from claude-code`; without a path the usual places are read\n",
+    );
+}

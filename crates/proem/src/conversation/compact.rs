@@ -254,7 +254,7 @@ impl Conversations {
                 if is_of_build("profile") {
                     state.request.profile = Some(rebuilt.head.profile.clone());
                 }
-                if is_of_build("cwd") {
+                if is_of_build("cwd") && state.request.workspace.is_none() {
                     state.request.cwd = Some(rebuilt.head.cwd.clone());
                 }
                 state.settle_facts(rebuilt)?;

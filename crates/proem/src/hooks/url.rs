@@ -58,7 +58,10 @@ impl TryFrom<String> for HookUrl {
         }
         let port = match authority.port() {
             Some(port) => port.as_str().parse().map_err(|_| "the port in `url` is not valid")?,
-            None if authority.as_str().ends_with(':') => return Err("the port in `url` is not valid"),
+            // A port that is empty or too large is none to the parser.
+            None if authority.as_str().rsplit(['@', ']']).next().is_some_and(|end| end.contains(':')) => {
+                return Err("the port in `url` is not valid");
+            }
             None if is_https => 443,
             None => 80,
         };

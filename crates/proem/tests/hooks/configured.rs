@@ -99,7 +99,7 @@ const NO_COMMAND: [(&str, &str); 9] = [
     ),
     ("event = \"context\"\ncommand = []", "line 3, column 11: `command` names no program"),
     ("event = \"context\"\ncommand = [\"\"]", "line 3, column 11: `command` names no program"),
-    ("event = \"context\"", "line 1, column 1: missing field `command`"),
+    ("event = \"context\"", "line 1, column 1: a hook needs a `command` or a `url`"),
     ("command = [\"x\"]", "line 1, column 1: missing field `event`"),
     ("event = \"contexts\"\ncommand = [\"x\"]", ""),
     ("event = \"context\"\ncommand = [\"x\"]\nshell = true", ""),

@@ -7,6 +7,7 @@ use anstyle::Style;
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
 use proem::models::Models;
+use proem::traffic::collect::{ReadOptions, TrafficSource, find, read};
 use proem::traffic::lines::{LineDefaults, call_of_line};
 use proem::traffic::report::ReportSource;
 use proem::traffic::{Call, CallVerdict, ReportFilter, TrafficReport};
@@ -17,7 +18,7 @@ use proem_core::note::{Code, Severity};
 use crate::arguments::Output;
 use crate::failure::Failure;
 use crate::input::reason;
-use crate::notes::print_warning;
+use crate::notes::{print_status, print_warning};
 use crate::table::{Cell, Column, Table, grouped, one_line};
 use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
 use crate::wrap::flow;
@@ -31,22 +32,26 @@ const MISSES_SHOWN: usize = 10;
 /// Notes that the text shows.
 const NOTES_SHOWN: usize = 5;
 
+/// Days that are read of the usual places.
+const DAYS_OF_PLACES: i64 = 7;
+
 /// Columns of the text: it is read in mails and tickets, too.
 const COLUMNS_MAX: usize = 80;
 
 /// Find out why calls missed the cache, and what that cost
 ///
-/// Reads recorded calls and prints tokens, money and the misses with their cause, place and owner.
+/// Reads what agents have recorded, and prints tokens, money and the misses with their cause, place and owner. Without PATH
+/// it looks where agents keep their recordings, and reads the last 7 days.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArguments {
-    /// File of calls, one per line: `{"at": …, "conversation": …, "request": …, "response": …}`; `-` reads standard input
-    #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
-    path: PathBuf,
-    /// Format of the calls
-    #[arg(long, value_name = "SOURCE", default_value = "jsonl")]
-    from: ReportFrom,
-    /// Only calls of the last days or hours, such as `7d` or `12h`
+    /// Folder or file to read; `-` reads lines from standard input [default: the usual places of agents]
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    path: Option<PathBuf>,
+    /// Writer of the recordings [default: all without PATH, and `jsonl` for a file]
+    #[arg(long, value_name = "SOURCE")]
+    from: Option<ReportFrom>,
+    /// Only calls of the last days or hours, such as `7d` or `12h` [default: 7d without PATH, else all]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     since: Option<i64>,
     /// Only calls of this conversation
@@ -67,6 +72,8 @@ pub(crate) struct ReportArguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  proem report                                    Read the agents of this machine
+  proem report --from claude-code DIR             Read recordings of one agent
   proem report calls.jsonl                        Show the misses, most expensive first
   proem report calls.jsonl --format html > r.html Write a page
   proem report calls.jsonl --max-miss-cost 0.50   Fail in CI if misses cost more";
@@ -74,8 +81,31 @@ Examples:
 /// Sources of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReportFrom {
-    /// Lines of calls
+    /// Raw bodies, events and transcripts of Claude Code
+    ClaudeCode,
+    /// Traces and rollouts of Codex
+    Codex,
+    /// Logs of a plugin, exports and sessions of opencode
+    Opencode,
+    /// Logs of an extension and sessions of pi
+    Pi,
+    /// The database and bundles of claude-tap
+    ClaudeTap,
+    /// Lines `{"at": …, "conversation": …, "request": …, "response": …}`, and HAR files
     Jsonl,
+}
+
+impl ReportFrom {
+    const fn source(self) -> TrafficSource {
+        match self {
+            Self::ClaudeCode => TrafficSource::ClaudeCode,
+            Self::Codex => TrafficSource::Codex,
+            Self::Opencode => TrafficSource::Opencode,
+            Self::Pi => TrafficSource::Pi,
+            Self::ClaudeTap => TrafficSource::ClaudeTap,
+            Self::Jsonl => TrafficSource::Jsonl,
+        }
+    }
 }
 
 /// Formats of the report.
@@ -104,15 +134,25 @@ fn seconds(text: &str) -> Result<i64, String> {
 pub(crate) fn run(arguments: &ReportArguments) -> Result<(), Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
     let now = Timestamp::now().as_millisecond();
+    let since = arguments.since.or_else(|| arguments.path.is_none().then_some(DAYS_OF_PLACES * 86_400));
     let filter = ReportFilter {
-        since: arguments.since.map(|seconds| now.saturating_sub(seconds.saturating_mul(1_000))),
+        since: since.map(|seconds| now.saturating_sub(seconds.saturating_mul(1_000))),
         conversation: arguments.conversation.clone(),
     };
-    let calls = match arguments.from {
-        ReportFrom::Jsonl => Lines::open(arguments)?,
-    };
     let mut sources = Vec::new();
-    let mut report = TrafficReport::new(calls.read(&mut sources)?, &models, &filter);
+    let calls = match (&arguments.path, arguments.from) {
+        (Some(path), None | Some(ReportFrom::Jsonl)) if !path.is_dir() => {
+            Lines::open(path, arguments)?.read(&mut sources)?
+        }
+        (Some(path), Some(from)) => collected(&place(from, path)?, filter.since, &mut sources),
+        (Some(path), None) => {
+            let message = format!("{} is a folder, and `--from` does not say who wrote it", path.display());
+            let hint = "add `--from`, such as `--from claude-code`; without a path the usual places are read";
+            return Err(Failure::Usage { message, hint: hint.to_owned() });
+        }
+        (None, from) => collected(&usual_places(from)?, filter.since, &mut sources),
+    };
+    let mut report = TrafficReport::new(calls, &models, &filter);
     report.sources = sources;
     match arguments.output.format() {
         ReportFormat::Json => print_json(&report)?,
@@ -123,6 +163,57 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<(), Failure> {
     if is_over { Err(Failure::Findings) } else { Ok(()) }
 }
 
+/// Returns a place that the user names.
+fn place(from: ReportFrom, path: &Path) -> Result<Vec<(TrafficSource, PathBuf)>, Failure> {
+    let refuse = |error: io::Error| Failure::Input {
+        what: "folder of recordings",
+        path: path.display().to_string(),
+        why: reason(&error),
+    };
+    std::fs::metadata(path).map_err(refuse)?;
+    Ok(vec![(from.source(), path.to_owned())])
+}
+
+/// Returns the places where agents keep their recordings on this machine.
+fn usual_places(from: Option<ReportFrom>) -> Result<Vec<(TrafficSource, PathBuf)>, Failure> {
+    let home = std::env::home_dir();
+    let found = find(home.as_deref(), &|name| std::env::var(name).ok());
+    let is_wanted = |source: TrafficSource| from.is_none_or(|from| from.source() == source);
+    let places: Vec<_> = found.into_iter().filter(|found| is_wanted(found.source)).collect();
+    for found in &places {
+        let (agent, path) = (found.source.name(), visible_line(&found.path.display().to_string()));
+        print_status(&format!("reading {} of {agent} in {path}", found.what));
+    }
+    if places.is_empty() {
+        let message = "no recordings of agents were found in the usual places";
+        let hint =
+            "name a file or folder, with `--from` for the agent that wrote it; see docs/report-sources.md";
+        return Err(Failure::Usage { message: message.to_owned(), hint: hint.to_owned() });
+    }
+    Ok(places.into_iter().map(|found| (found.source, found.path)).collect())
+}
+
+/// Reads the calls of some places. Notes about records that were skipped go with the first call.
+fn collected(
+    places: &[(TrafficSource, PathBuf)],
+    since: Option<i64>,
+    sources: &mut Vec<ReportSource>,
+) -> Vec<Call> {
+    let options = ReadOptions { since, sqlite: Some(proem_store::read_sqlite_rows) };
+    let (mut calls, mut notes): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());
+    for (source, path) in places {
+        let summary = read(*source, path, &options, &mut |call| calls.push(call));
+        notes.extend(summary.notes);
+        let (kind, path) = (source.name().to_owned(), path.display().to_string());
+        sources.push(ReportSource { kind, path, calls: summary.calls });
+    }
+    match calls.first_mut() {
+        Some(first) => first.notes.extend(notes),
+        None => notes.iter().for_each(|note| print_warning(&note.message)),
+    }
+    calls
+}
+
 /// A file of lines.
 struct Lines {
     reader: Box<dyn BufRead>,
@@ -130,8 +221,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn open(arguments: &ReportArguments) -> Result<Self, Failure> {
-        let path: &Path = &arguments.path;
+    fn open(path: &Path, arguments: &ReportArguments) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let refuse = |error: io::Error| Failure::Input {
             what: "file of calls",

@@ -10,7 +10,7 @@ use super::call::{CallUsage, ProviderReason};
 
 /// The facts about a call that its answer holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AnswerFacts {
+pub struct ScannedAnswer {
     /// The tokens, as far as the provider reported them.
     pub usage: CallUsage,
     /// The provider's id of the answer.
@@ -36,7 +36,7 @@ pub struct AnswerFacts {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct UsageScanner {
-    facts: AnswerFacts,
+    facts: ScannedAnswer,
     form: Form,
     /// The begun line, or all of an answer that is no stream.
     held: Vec<u8>,
@@ -90,13 +90,13 @@ impl UsageScanner {
 
     /// Returns what was found so far.
     #[must_use]
-    pub fn facts(&self) -> &AnswerFacts {
+    pub fn facts(&self) -> &ScannedAnswer {
         &self.facts
     }
 
     /// Returns what was found in the whole answer.
     #[must_use]
-    pub fn finish(mut self) -> AnswerFacts {
+    pub fn finish(mut self) -> ScannedAnswer {
         if self.form == Form::Json {
             let held = std::mem::take(&mut self.held);
             if !self.read(&held) {
@@ -143,7 +143,7 @@ impl UsageScanner {
     }
 }
 
-impl AnswerFacts {
+impl ScannedAnswer {
     /// Reads an answer, or one event of it.
     #[must_use]
     pub fn from_answer(answer: &Value) -> Self {
@@ -277,7 +277,7 @@ mod tests {
         "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":44}}\r\n\r\n",
     );
 
-    fn scan(text: &[u8], step: usize) -> AnswerFacts {
+    fn scan(text: &[u8], step: usize) -> ScannedAnswer {
         let mut scanner = UsageScanner::default();
         text.chunks(step).for_each(|chunk| scanner.feed(chunk));
         scanner.finish()

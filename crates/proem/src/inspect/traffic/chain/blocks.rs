@@ -22,6 +22,7 @@ pub(crate) struct Block<'b> {
     pub(crate) name: Option<String>,
     pub(crate) form: Form,
     /// The lifetime of its marker, if it has one.
+    #[expect(clippy::option_option, reason = "a marker need not name its lifetime")]
     pub(crate) marker: Option<Option<u64>>,
     /// The text that a reader sees, decoded.
     pub(crate) text: Cow<'b, str>,
@@ -208,12 +209,12 @@ impl<'b> Reader<'b, '_> {
             let role = text_field(&inner, "role").unwrap_or_default();
             is_start = is_start && matches!(role.as_ref(), "system" | "developer");
             let area = if is_start { Area::System } else { Area::Messages };
-            self.item(&inner, &kind, Frame { part, role, area });
+            self.item(&inner, &kind, &Frame { part, role, area });
         }
     }
 
     /// Adds an item of the Responses API; one part of content keeps the name of the item.
-    fn item(&mut self, item: &Fields<'b>, kind: &str, frame: Frame<'b>) {
+    fn item(&mut self, item: &Fields<'b>, kind: &str, frame: &Frame<'b>) {
         let ignored = &TrafficRules::built_in().ignored_item_fields;
         let kept: Fields<'b> =
             item.iter().filter(|(key, _)| !ignored.iter().any(|name| name == key)).cloned().collect();
@@ -221,9 +222,9 @@ impl<'b> Reader<'b, '_> {
             Some(content) if kind.is_empty() || kind == "message" => {
                 let parts = if is_list(content) { items(content).len() } else { 1 };
                 let suffix = if parts == 1 { "one" } else { "content" };
-                self.content(Some(content), &frame, suffix);
+                self.content(Some(content), frame, suffix);
             }
-            _ => self.object(&kept, &frame, Form::List),
+            _ => self.object(&kept, frame, Form::List),
         }
     }
 
@@ -398,12 +399,11 @@ fn kind_of(object: &Fields<'_>) -> LinkKind {
         Some("image" | "image_url" | "input_image" | "document" | "input_file" | "file") => LinkKind::Image,
         Some("thinking" | "redacted_thinking" | "reasoning") => LinkKind::Thinking,
         Some("compaction" | "compaction_summary" | "context_compaction") => LinkKind::Summary,
-        Some(_) => LinkKind::Other,
         None if has("functionCall") || has("toolUse") => LinkKind::ToolUse,
         None if has("functionResponse") || has("toolResult") => LinkKind::ToolResult,
         None if has("inlineData") || has("image") || has("fileData") => LinkKind::Image,
         None if has("text") => LinkKind::Text,
-        None => LinkKind::Other,
+        _ => LinkKind::Other,
     }
 }
 

@@ -133,11 +133,28 @@ pub(crate) fn without(fields: &Fields<'_>, left_out: &[&str]) -> String {
     written
 }
 
-/// Returns the value in one spelling: keys sorted, whole numbers without a fraction.
+/// Returns the value in one spelling: keys sorted, whole numbers without a fraction, and JSON inside of strings (such as the
+/// arguments of a call) as values.
 pub(crate) fn by_value(json: &str) -> Option<String> {
     let mut value: serde_json::Value = serde_json::from_str(json).ok()?;
+    unfold(&mut value);
     level(&mut value);
     Some(crate::request::canonical_json::canonical_json(&value))
+}
+
+/// Replaces strings that hold an object or a list by their values, one level deep.
+fn unfold(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(unfold),
+        Value::Object(fields) => fields.values_mut().for_each(unfold),
+        Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+            if let Ok(inner) = serde_json::from_str(text) {
+                *value = inner;
+            }
+        }
+        _ => {}
+    }
 }
 
 fn level(value: &mut serde_json::Value) {

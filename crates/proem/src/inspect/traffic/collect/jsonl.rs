@@ -14,7 +14,7 @@ use super::merge::BodyOrigin;
 use super::notebook::Problem;
 use super::{Sink, har};
 use crate::inspect::traffic::call::{Call, CallingAgent, Wire};
-use crate::inspect::traffic::usage::{AnswerFacts, UsageScanner};
+use crate::inspect::traffic::usage::{ScannedAnswer, UsageScanner};
 use crate::observe::file::shown;
 
 const NO_CALL: Problem = Problem::info(Code::SkippedRecord, "a line has neither `request` nor `response`");
@@ -101,7 +101,7 @@ fn call(line: CallLine<'_>, text: &Line<'_>, file: &Path, sink: &mut Sink<'_>) -
 }
 
 /// Reads an answer: an object, a list of events, or the text of a stream.
-fn facts(line: &CallLine<'_>) -> AnswerFacts {
+fn facts(line: &CallLine<'_>) -> ScannedAnswer {
     let mut scanner = UsageScanner::default();
     if let Some(response) = line.response {
         match serde_json::from_str::<String>(response.get()) {
@@ -113,7 +113,7 @@ fn facts(line: &CallLine<'_>) -> AnswerFacts {
     if let Some(usage) = line.usage {
         let wrapped = format!("{{\"usage\":{}}}", usage.get());
         facts.usage = serde_json::from_str(&wrapped)
-            .map_or(facts.usage, |value| AnswerFacts::from_answer(&value).usage);
+            .map_or(facts.usage, |value| ScannedAnswer::from_answer(&value).usage);
     }
     facts
 }

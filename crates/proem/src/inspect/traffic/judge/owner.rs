@@ -126,12 +126,12 @@ impl Pair<'_> {
     /// Returns what the sources say about a place or a text.
     fn hinted(&self, parts: &[&str], changed: Option<ChangedText<'_>>) -> Option<ChangeOwner> {
         let hints = || self.call.hints.iter().chain(&self.earlier.hints);
-        let texts = hints().filter_map(|hint| match &hint.place {
+        let mut texts = hints().filter_map(|hint| match &hint.place {
             HintPlace::Text(text) => Some((hint, text.as_ref())),
             HintPlace::Part(_) => None,
         });
-        let of_text = changed
-            .and_then(|changed| texts.filter_map(|(hint, text)| stands_in(hint, text, changed)).next());
+        let of_text =
+            changed.and_then(|changed| texts.find_map(|(hint, text)| stands_in(hint, text, changed)));
         of_text.or_else(|| {
             let is_here = |hint: &&OwnerHint| matches!(&hint.place, HintPlace::Part(part) if parts.contains(&part.as_str()));
             hints().find(is_here).map(|hint| owner_of(hint, None))

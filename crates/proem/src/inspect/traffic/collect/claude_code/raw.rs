@@ -18,7 +18,7 @@ use super::super::{Sink, written};
 use super::events::Events;
 use super::{AGENT, NO_ANSWER, pairs};
 use crate::inspect::traffic::call::{Call, CallingAgent, Purpose, Wire};
-use crate::inspect::traffic::usage::AnswerFacts;
+use crate::inspect::traffic::usage::ScannedAnswer;
 
 const REQUEST: &str = ".request.json";
 const RESPONSE: &str = ".response.json";
@@ -126,7 +126,7 @@ fn new_call(request_id: &str) -> Call {
 fn add_answer(call: &mut Call, path: &Path, sink: &mut Sink<'_>) {
     let Some(text) = whole(path, COLLECT_BODY_BYTES_MAX, &mut sink.notes) else { return };
     let Some(answer) = files::json::<Value>(path, &text, &mut sink.notes) else { return };
-    let facts = AnswerFacts::from_answer(&answer);
+    let facts = ScannedAnswer::from_answer(&answer);
     call.usage = facts.usage;
     call.provider_reason = facts.reason;
     call.model = call.model.take().or(facts.model);

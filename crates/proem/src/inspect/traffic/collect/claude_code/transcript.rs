@@ -18,7 +18,7 @@ use super::super::rules::CollectRules;
 use super::rebuild::{Missing, Parts, RequestLine};
 use super::{AGENT, NO_ANSWER, NO_BODY, attachments};
 use crate::inspect::traffic::call::{Call, CallingAgent, OwnerHint, Purpose, Wire};
-use crate::inspect::traffic::usage::AnswerFacts;
+use crate::inspect::traffic::usage::ScannedAnswer;
 
 const OTHER_DIGEST: Problem = Problem::warning(
     Code::IncompleteCall,
@@ -213,7 +213,7 @@ impl Session {
         if let Some((call, _)) = &mut self.open
             && let Ok(value) = serde_json::from_str::<Value>(message.get())
         {
-            let facts = AnswerFacts::from_answer(&value);
+            let facts = ScannedAnswer::from_answer(&value);
             call.usage = facts.usage;
             call.model = call.model.take().or(facts.model);
             call.provider_reason = facts.reason.or(call.provider_reason.take());

@@ -20,7 +20,7 @@ use super::super::notebook::Problem;
 use super::super::rules::CollectRules;
 use super::{AGENT, owners};
 use crate::inspect::traffic::call::{Call, CallingAgent, OwnerHint, Wire};
-use crate::inspect::traffic::usage::AnswerFacts;
+use crate::inspect::traffic::usage::ScannedAnswer;
 
 const NO_PAYLOAD: Problem =
     Problem::warning(Code::IncompleteCall, "a payload that the trace names is not there");
@@ -190,7 +190,7 @@ impl Trace {
         call.id = event.response_id.clone()?;
         if let Some((path, text)) = payload(event.response_payload.as_ref(), folder, sink) {
             if let Some(answer) = files::json::<Value>(&path, &text, &mut sink.notes) {
-                let facts = AnswerFacts::from_answer(&answer);
+                let facts = ScannedAnswer::from_answer(&answer);
                 call.usage = facts.usage;
                 call.provider_reason = facts.reason;
             }
