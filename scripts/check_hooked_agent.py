@@ -4,6 +4,7 @@ check_hooked_agent.py PROEM FOLDER: the program, and an empty folder. Runs in an
 """
 
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -19,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 class Stub(http.server.BaseHTTPRequestHandler):
     """A provider that records bodies, uses the tool `read` after a prompt that says so, and answers otherwise."""
 
-    bodies: list[bytes] = []
+    bodies: typing.ClassVar[list[bytes]] = []
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -27,7 +29,9 @@ class Stub(http.server.BaseHTTPRequestHandler):
         last = json.loads(body)["messages"][-2:]
         text = json.dumps(last)
         if "Read NOTES.md" in text and "tool_result" not in text:
-            content = [{"type": "tool_use", "id": f"t{len(self.bodies)}", "name": "read", "input": {"path": "NOTES.md"}}]
+            content = [
+                {"type": "tool_use", "id": f"t{len(self.bodies)}", "name": "read", "input": {"path": "NOTES.md"}}
+            ]
         else:
             content = [{"type": "text", "text": f"Answer {len(self.bodies)}."}]
         answer = {
@@ -73,7 +77,7 @@ def check(bodies):
     assert summarising == [3], summarising
     first, second = bodies[:3], bodies[4:]
     for epoch in (first, second):
-        for before, after in zip(epoch, epoch[1:], strict=False):
+        for before, after in itertools.pairwise(epoch):
             assert prefix_bytes(after).startswith(prefix_bytes(before)), "a request does not begin with the last one"
             assert after["tools"] == before["tools"]
             assert after["system"] == before["system"]
@@ -115,7 +119,9 @@ def main():
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{stub.server_address[1]}",
         }  # fmt: skip
         example = [sys.executable, ROOT / "examples/hooked_agent.py"]
-        said = subprocess.run(example, cwd=work, env=env, check=True, capture_output=True, text=True, timeout=120).stdout
+        said = subprocess.run(
+            example, cwd=work, env=env, check=True, capture_output=True, text=True, timeout=120
+        ).stdout
     except subprocess.CalledProcessError as error:
         sys.exit(f"error: the example failed:\n{error.stderr}")
     finally:
