@@ -10,27 +10,40 @@ use proem::traffic::lines::{LineDefaults, call_of_line};
 use proem::traffic::{Analyser, CacheVerdict, CallVerdict, ReportFilter, TrafficReport};
 use proem_testkit::project_root;
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-fn cases() -> Vec<Value> {
+/// A sequence of calls with the expected verdicts. Calls keep their spelling: the order of keys counts.
+#[derive(serde::Deserialize)]
+struct Sequence {
+    case: String,
+    calls: Vec<Box<RawValue>>,
+    expected: Vec<Value>,
+}
+
+impl Sequence {
+    fn lines(&self) -> Vec<String> {
+        self.calls.iter().map(|call| call.get().to_owned()).collect()
+    }
+}
+
+fn cases() -> Vec<Sequence> {
     let mut files: Vec<_> = fs::read_dir(project_root().join("corpus/traffic"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    let read = |path: &std::path::PathBuf| -> Vec<Value> {
+    let read = |path: &std::path::PathBuf| -> Vec<Sequence> {
         serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
     };
     files.iter().flat_map(read).collect()
 }
 
-fn judge(lines: &[Value]) -> Vec<CallVerdict> {
+fn judge(lines: &[String]) -> Vec<CallVerdict> {
     let defaults = LineDefaults { path: "calls.jsonl".into(), ..LineDefaults::default() };
     let mut analyser = Analyser::new(Models::built_in().unwrap());
-    let calls = lines
-        .iter()
-        .enumerate()
-        .map(|(index, line)| call_of_line(&line.to_string(), index + 1, &defaults).unwrap());
+    let calls =
+        lines.iter().enumerate().map(|(index, line)| call_of_line(line, index + 1, &defaults).unwrap());
     calls.map(|call| analyser.take(call)).collect()
 }
 
@@ -48,13 +61,12 @@ fn has(value: &Value, expected: &Value) -> bool {
 fn every_case_has_its_verdicts() {
     let mut wrong = Vec::new();
     for case in cases() {
-        let judged = judge(case["calls"].as_array().unwrap());
-        let expected = case["expected"].as_array().unwrap();
-        assert_eq!(judged.len(), expected.len(), "{}", case["case"]);
-        for (judged, expected) in judged.iter().zip(expected) {
+        let judged = judge(&case.lines());
+        assert_eq!(judged.len(), case.expected.len(), "{}", case.case);
+        for (judged, expected) in judged.iter().zip(&case.expected) {
             let judged = serde_json::to_value(judged).unwrap();
             if !has(&judged, expected) {
-                wrong.push(format!("{}: expected {expected}\n  got {judged}", case["case"]));
+                wrong.push(format!("{}: expected {expected}\n  got {judged}", case.case));
             }
         }
     }
@@ -67,7 +79,7 @@ fn the_cases_cover_every_verdict_and_owner() {
     assert!(all.len() >= 80, "{} cases", all.len());
     let (mut verdicts, mut owners) = (BTreeSet::new(), BTreeSet::new());
     for case in &all {
-        for judged in judge(case["calls"].as_array().unwrap()) {
+        for judged in judge(&case.lines()) {
             verdicts.insert(judged.verdict);
             owners.extend(judged.owner.map(|owner| owner.kind));
         }
@@ -82,7 +94,7 @@ fn the_cases_cover_every_verdict_and_owner() {
 fn no_output_shows_a_secret() {
     let key = format!("sk-ant-api03-{}", "aB3dE5gH7jK9".repeat(8));
     for case in cases() {
-        for judged in judge(case["calls"].as_array().unwrap()) {
+        for judged in judge(&case.lines()) {
             let text = serde_json::to_string(&judged).unwrap();
             assert!(!text.contains(key.get(..40).unwrap()), "{text}");
         }
@@ -132,7 +144,7 @@ proptest! {
         let chars: Vec<char> = texts[at].chars().collect();
         let position = edit.index(chars.len());
         edited[at] = chars.iter().enumerate().map(|(index, letter)| if index == position { 'Z' } else { *letter }).collect();
-        let judged = judge(&[message_call(0, &texts), message_call(60, &edited)]);
+        let judged = judge(&[message_call(0, &texts), message_call(60, &edited)].map(|call| call.to_string()));
         let place = judged[1].place.clone().unwrap();
         let byte: usize = chars[..position].iter().map(|letter| letter.len_utf8()).sum();
         prop_assert_eq!(place.byte, Some(byte), "{:?}", judged[1]);
@@ -145,7 +157,7 @@ proptest! {
     fn equal_chains_that_were_read_are_hits(texts in prop::collection::vec("[a-z\n]{1,40}", 1..6)) {
         let mut second = message_call(60, &texts);
         second["response"]["usage"]["cache_read_input_tokens"] = json!(5000);
-        let judged = judge(&[message_call(0, &texts), second]);
+        let judged = judge(&[message_call(0, &texts), second].map(|call| call.to_string()));
         prop_assert_eq!(judged[1].verdict, CacheVerdict::Hit);
     }
 
@@ -155,7 +167,7 @@ proptest! {
             json!({"at": 1_794_900_000 + index * 60, "conversation": "c", "request": value,
                 "response": {"usage": {"input_tokens": 9000, "cache_read_input_tokens": index, "cache_creation_input_tokens": 9000}}})
         }).collect();
-        prop_assert_eq!(judge(&lines).len(), lines.len());
+        prop_assert_eq!(judge(&lines.iter().map(ToString::to_string).collect::<Vec<_>>()).len(), lines.len());
     }
 }
 

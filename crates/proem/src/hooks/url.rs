@@ -124,7 +124,7 @@ impl UrlHook {
     fn token(&self) -> Result<Option<String>, HookFailureReason> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let shown = path.display();
-        // The user named this very file: a name that suggests a secret is no obstacle.
+        // The user named this very file: a name that suggests a secret does not matter.
         let policy = ReadPolicy::user(None, std::slice::from_ref(path));
         let text = read_text(path, &policy, TOKEN)
             .map_err(|why| HookFailureReason::new(NO_TOKEN, &format!("{NO_TOKEN}: {shown}: {why}")))?;

@@ -241,7 +241,7 @@ impl Lines {
         Ok(Self { reader, defaults })
     }
 
-    /// Reads all calls, in the order of time where every call has one. A line that is no call leaves a note on the next
+    /// Reads all calls, in the order of time where every call has one. A line that is not a call leaves a note on the next
     /// call, or a warning if there is none.
     fn read(mut self, sources: &mut Vec<ReportSource>) -> Result<Vec<Call>, Failure> {
         let (mut calls, mut skipped): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::{CallUsage, ProviderReason, Wire};
 
-/// What is read of an answer.
+/// The facts that are read from an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerFacts {
     /// The id of the answer.

@@ -54,7 +54,7 @@ pub struct Call {
     pub is_subscription: bool,
     /// The number of proem's own epoch, for conversations of the store.
     pub epoch: Option<u64>,
-    /// What the source says about the origin of texts in the request.
+    /// The hints of the source about the origin of texts in the request.
     pub hints: Vec<OwnerHint>,
     /// Notes about this call, such as a part of a record that was not understood.
     pub notes: Vec<Note>,

@@ -23,7 +23,7 @@ pub struct LineDefaults {
     pub model: Option<String>,
 }
 
-/// Reads one line; the error says why it is no call.
+/// Reads one line; the error says why it is not a call.
 ///
 /// The request may be called `request`, `payload` or `body`, be an object, the text of one, or an object with `headers` and
 /// `body`. The response may be called `response` or `answer`, and be an object, the text of one, or a stream of events.

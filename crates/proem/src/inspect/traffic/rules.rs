@@ -51,7 +51,7 @@ pub(crate) struct CacheFacts {
 pub(crate) enum Breaks {
     /// All of it.
     Everything,
-    /// What follows the system prompt.
+    /// The blocks after the system prompt.
     Messages,
     /// Another cache may be asked.
     Routing,

@@ -29,7 +29,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Returns the earlier call with the longest common chain; among equals, the newest that is no compaction.
+    /// Returns the earlier call with the longest common chain; among equals, the newest that is not a compaction.
     pub(super) fn predecessor(&self, chain: &Chain) -> Option<(&Past, &Chain)> {
         let known = self.calls.iter().filter_map(|past| Some((past, past.chain.as_ref()?)));
         known.max_by_key(|(past, earlier)| {

@@ -38,7 +38,7 @@ pub struct ScannedAnswer {
 pub struct UsageScanner {
     facts: ScannedAnswer,
     form: Form,
-    /// The begun line, or all of an answer that is no stream.
+    /// The begun line, or all of an answer that is not a stream.
     held: Vec<u8>,
     /// True while the rest of a line or answer that is too long passes.
     is_skipping: bool,

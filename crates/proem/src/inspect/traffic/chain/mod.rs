@@ -112,7 +112,7 @@ pub struct Chain {
 impl Chain {
     /// Reads the body of a call.
     ///
-    /// Returns `None` for a body that is no object or has no block at all.
+    /// Returns `None` for a body that is not an object or has no block at all.
     pub(super) fn of_call(call: &Call, facts: &CacheFacts) -> Option<Self> {
         let blocks = Blocks::read(call, facts)?;
         let mut chain = Self {

@@ -23,7 +23,7 @@ use crate::inspect::traffic::call::{Call, Route};
 use crate::inspect::traffic::usage::UsageScanner;
 
 const NOT_A_RECORD: Problem = Problem::warning(Code::SkippedRecord, "a record has an unknown shape");
-const OTHER: Problem = Problem::info(Code::SkippedRecord, "a record is no call to a provider");
+const OTHER: Problem = Problem::info(Code::SkippedRecord, "a record is not a call to a provider");
 const NO_BLOB: Problem = Problem::warning(Code::IncompleteCall, "a record names a blob that is not there");
 const OVER_BLOBS: Problem = Problem::warning(Code::OverLimit, "the blobs exceed `collect_held_bytes_max`");
 const NO_ID: Problem =

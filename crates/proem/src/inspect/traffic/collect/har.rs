@@ -19,7 +19,7 @@ use crate::inspect::traffic::call::{Call, Route};
 use crate::inspect::traffic::usage::UsageScanner;
 use crate::observe::file::shown;
 
-const OTHER: Problem = Problem::info(Code::SkippedRecord, "an entry is no call to a provider");
+const OTHER: Problem = Problem::info(Code::SkippedRecord, "an entry is not a call to a provider");
 const NO_BODY: Problem = Problem::warning(Code::IncompleteCall, "an entry has no body that is a JSON object");
 const NOT_TEXT: Problem = Problem::warning(Code::SkippedRecord, "the answer of an entry is not base64");
 

@@ -103,9 +103,9 @@ pub struct ReadOptions {
 pub struct ReadSummary {
     /// The files that were looked at.
     pub files: usize,
-    /// Those that do not belong to the source.
+    /// The files that do not belong to the source.
     pub foreign: usize,
-    /// Those that were last written before the time of interest.
+    /// The files that were last written before the time of interest.
     pub old: usize,
     /// The calls that were visited.
     pub calls: usize,

@@ -62,7 +62,7 @@ struct Model {
     provider: Option<String>,
 }
 
-/// What a message of the assistant says about its call.
+/// The facts of an assistant's message about its call.
 #[derive(Debug, Clone)]
 struct Info {
     created: i64,
@@ -218,7 +218,7 @@ impl Log {
         for pending in std::mem::take(&mut self.pending) {
             let purpose = pending.purpose.as_deref().unwrap_or_default();
             let purpose = CollectRules::built_in().purpose(AGENT, purpose);
-            // Titles are no messages.
+            // Titles are not messages.
             if pending.body.is_none() {
                 continue;
             }
@@ -342,7 +342,7 @@ fn read_export(file: &Path, sink: &mut Sink<'_>) {
     }
 }
 
-/// What a session says about all of its calls.
+/// The facts of a session about all of its calls.
 #[derive(Debug, Default)]
 struct About {
     version: Option<String>,

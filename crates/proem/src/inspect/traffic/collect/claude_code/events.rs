@@ -14,7 +14,7 @@ use super::super::rules::CollectRules;
 use super::AGENT;
 use crate::inspect::traffic::call::{Call, CallUsage, CallingAgent, HintPlace, OwnerHint, OwnerKind, Wire};
 
-/// What the events say, by the id of the request.
+/// The facts of the events, by the id of the request.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     by_request: BTreeMap<String, EventCall>,

@@ -73,7 +73,7 @@ pub(super) enum Missing {
 }
 
 impl Parts {
-    /// Forgets everything: parts begin anew after a compaction.
+    /// Forgets everything: parts begin again after a compaction.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

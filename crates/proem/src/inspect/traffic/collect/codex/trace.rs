@@ -179,7 +179,7 @@ impl Trace {
         } else {
             let whole = replace_field(text_of, "input", Some(&list(&items)));
             let whole = whole.and_then(|whole| replace_field(&whole, "previous_response_id", None));
-            // The frame's type is no part of the request.
+            // The frame's type is not part of the request.
             whole.and_then(|whole| replace_field(&whole, "type", None)).and_then(body)
         };
         Some(items)
