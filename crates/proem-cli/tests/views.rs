@@ -72,7 +72,7 @@ fn profiles() -> [(&'static str, Value, Vec<&'static str>); 3] {
         (
             "boundary",
             json!({"profile": "boundary", "system": "S", "host": now}),
-            vec!["CANARY-HOME", "CANARY-DEEP"],
+            vec!["CANARY-SHARED", "CANARY-DEEP"],
         ),
     ]
 }
