@@ -1,4 +1,4 @@
-//! A workspace that a request brings along: files, facts of git, and a working directory below [`ROOT`].
+//! A workspace that a request brings along: files, facts of git, and a working directory below `/workspace`.
 //!
 //! A server need not have the directory of its client then. The content is checked here, once: paths are relative and plain,
 //! and the number, the size and the depth of files are limited while they are read.
@@ -18,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Error;
 use crate::request::Request;
+use crate::request::strict_json::Object;
 
 /// The directory in which prompts show the files of a bundle.
 pub(crate) const ROOT: &str = "/workspace";
@@ -316,7 +317,10 @@ impl<'de> Visitor<'de> for WorkspaceVisitor {
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             let is_twice = match &*key {
                 "files" => files.replace(map.next_value::<FileList>()?).is_some(),
-                "git" => git.replace(map.next_value::<Option<BundleGit>>()?).is_some(),
+                "git" => {
+                    let given = map.next_value::<Option<Object<BundleGit>>>()?;
+                    git.replace(given.map(|Object(facts)| facts)).is_some()
+                }
                 "cwd" => cwd.replace(map.next_value::<Option<String>>()?).is_some(),
                 "digest" => known.replace(map.next_value::<String>()?).is_some(),
                 other => {
@@ -464,6 +468,7 @@ mod tests {
         let large = format!(r#"{{"files": {{"a": "{}"}}}}"#, "x".repeat(WORKSPACE_BYTES_MAX));
         assert!(problem(&large).contains("together"));
         for (text, why) in [
+            (r#"{"files": {}, "git": [null, null]}"#, "expected an object"),
             (r#"{"files": {"a": "", "a/b": ""}}"#, "a file and a folder"),
             (r#"{"files": {"a": "", "a": ""}}"#, "twice"),
             (r#"{"files": {"a": ""}, "cwd": "a/b"}"#, "which is a file"),
