@@ -17,7 +17,7 @@ it("every agent's files are in the table, with why not", async ({ page, server }
   const of = (title) => words[titles.indexOf(title) - 1];
   assert.equal(titles.length, 10);
   assert.deepEqual([of("Claude Code"), of("Codex"), of("opencode")], ["yes", "–", "shadowed"]);
-  await page.getByText("rules of 0.166.0, as the agent itself was seen to do").waitFor();
+  await page.getByText("rules of 0.169.0, as the agent itself was seen to do").waitFor();
   await accessible(page, "the agents");
   await shots(page, "agents");
 });
