@@ -1,5 +1,4 @@
 import { mount } from "svelte";
-import "./styles.css";
 import App from "./App.svelte";
 
 mount(App, { target: document.body });

@@ -179,7 +179,7 @@ mod tests {
             ("/conversations/c-1/turn", "/conversations/c-1/turn"),
             ("/conversations/c-1/epochs/12", "/conversations/c-1/epochs/12"),
             ("/system-prompt/versions/3/restore", "/system-prompt/versions/3/restore"),
-            ("/assets/app.js", "/assets/app.js"),
+            ("/assets/app.js", "/assets/…"),
             ("/", "/"),
             ("/conversations/c-1/compaction", "/conversations/c-1/compaction"),
             ("/conversations/c-1/compaction/TOKEN", "/conversations/c-1/compaction/…"),

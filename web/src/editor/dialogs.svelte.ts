@@ -7,8 +7,7 @@ export type OpenDialog =
   | { kind: "conflict" }
   | { kind: "history" }
   | { kind: "help" }
-  | { kind: "file"; gesture: Gesture }
-  | { kind: "directory" };
+  | { kind: "file"; gesture: Gesture };
 
 const state = $state<{ open: OpenDialog | null }>({ open: null });
 

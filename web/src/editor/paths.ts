@@ -1,11 +1,8 @@
 // Paths as a tag names them: relative where they lie below the directory, else whole.
 
-/** The part of `path` below `dir`; nothing when it lies elsewhere. */
-export function below(dir: string, path: string): string | null {
-  const root = dir.endsWith("/") ? dir : `${dir}/`;
-  if (path === dir) return "";
-  return path.startsWith(root) ? path.slice(root.length) : null;
-}
+import { below } from "../lib/settings.svelte.ts";
+
+export { below };
 
 export function fileKey(cwd: string, path: string): string {
   return `file:${below(cwd, path) ?? path}`;

@@ -6,12 +6,13 @@ import { EditorView } from "@codemirror/view";
 import { api, isAbort, type Editor, type Range, type Span, type Template, type Variable } from "../lib/api.ts";
 import { announce } from "../lib/announce.svelte.ts";
 import { once, patiently, Wait } from "../lib/connection.svelte.ts";
+import { settings } from "../lib/settings.svelte.ts";
+import { setup } from "../lib/setup.svelte.ts";
 import { spansFrom } from "./answer.ts";
 import { DraftKeeper, type Draft } from "./draft.ts";
 import { applyGesture, type Gesture } from "./insertion.ts";
 import { LivePreview } from "./live-preview.svelte.ts";
 import { asides, setAside, type Aside } from "./set-aside.ts";
-import { Settings } from "./settings.svelte.ts";
 import { linked, placeNow } from "./structure.ts";
 import { createTemplateView, replaceText } from "./template-view.ts";
 
@@ -19,11 +20,12 @@ const DRAFT_QUIET_MS = 400;
 const textOf = (text: string) => Text.of(text.split("\n"));
 
 export class Workbench {
-  readonly settings = new Settings();
+  readonly settings = settings;
   readonly view: EditorView;
   readonly preview: LivePreview;
 
-  setup = $state.raw<Editor | null>(null);
+  /** The template is in the editor. */
+  begun = $state(false);
   loadError = $state.raw<unknown>(null);
   variables = $state.raw<readonly Variable[] | null>(null);
   variablesError = $state.raw<unknown>(null);
@@ -57,6 +59,11 @@ export class Workbench {
     this.preview = new LivePreview(this.view, (template) => this.settings.request(template));
   }
 
+  /** The choices of the server, once the template is here too. */
+  get setup(): Editor | null {
+    return this.begun ? setup.value : null;
+  }
+
   get text(): string {
     return this.view.state.doc.toString();
   }
@@ -74,10 +81,8 @@ export class Workbench {
     this.loadError = null;
     try {
       this.#drafts ??= await this.#openDrafts();
-      const [setup, template] = await patiently(() => Promise.all([api.editor(), api.template()]), undefined, this.loadWait);
-      this.settings.fit(setup);
-      this.#begin(template);
-      this.setup = setup;
+      this.#begin(await patiently(() => api.template(), undefined, this.loadWait));
+      this.begun = true;
     } catch (error) {
       this.loadError = error;
     }
@@ -108,7 +113,7 @@ export class Workbench {
   }
 
   /** Takes a stored version as the one that the text is compared with. The text itself stays. */
-  adopt({ template, version }: Template): void {
+  adopt({ template, version }: Pick<Template, "template" | "version">): void {
     this.#stored = textOf(template);
     this.baseVersion = this.storedVersion = version ?? 0;
     this.restored = null;
@@ -124,7 +129,7 @@ export class Workbench {
 
   keepDraft(): void {
     clearTimeout(this.#draftTimer);
-    if (!this.setup || !this.#drafts) return;
+    if (!this.begun || !this.#drafts) return;
     if (!this.dirty) this.#drafts.forget();
     else {
       const draft = { template: this.text, baseVersion: this.baseVersion, writtenAt: Date.now() };

@@ -9,26 +9,25 @@ export const describeSource = (source: Source, breaks = 0): string => visibleNam
 
 /** The k-th line of a span is k lines after the place of its source. */
 function later(source: Source, breaks: number): Source {
-  if (!source.line || breaks === 0) return source;
-  const { column: _, ...rest } = source;
-  return { ...rest, line: source.line + breaks } as Source;
+  if (breaks === 0 || !("line" in source) || !source.line) return source;
+  return { ...source, line: source.line + breaks, ...("column" in source ? { column: null } : {}) };
 }
 
 function describe(source: Source): string {
   const place = at(source);
   switch (source.kind) {
-    case "built_in": return `built in: ${source.name ?? ""}${place}`;
-    case "file": return `${source.path ?? "a file"}${place}`;
+    case "built_in": return `built in: ${source.name}${place}`;
+    case "file": return `${source.path}${place}`;
     case "variable": return source.path ? `[${source.key}] from ${source.path}${place}` : `[${source.key}]`;
     case "request": return source.field === "template" ? `the template${place}` : `the request's ${source.field}`;
-    case "pack": return `pack ${[source.name, source.path].filter(Boolean).join(", ")}${place}`;
-    case "profile": return `profile ${source.profile}, ${source.key ?? ""}${place}`;
-    case "hook": return `hook ${source.name ?? source.path ?? ""}`;
+    case "pack": return `pack ${source.path}, ${source.key}${place}`;
+    case "profile": return `profile ${source.profile}, ${source.key}`;
+    case "hook": return `hook ${source.name}`;
     default: return String((source as Source).kind);
   }
 }
 
-function at({ line, column }: Source): string {
-  if (!line) return "";
-  return column ? `:${line}:${column}` : `:${line}`;
+function at(source: Source): string {
+  if (!("line" in source) || !source.line) return "";
+  return "column" in source && source.column ? `:${source.line}:${source.column}` : `:${source.line}`;
 }

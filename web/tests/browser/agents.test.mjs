@@ -9,7 +9,7 @@ it("every agent's files are in the table, with why not", async ({ page, server }
   server.write("AGENTS.md", "Run the tests.\n");
   server.write("CLAUDE.md", "See @docs/style.md\n");
   server.write("docs/style.md", "Four spaces.\n");
-  await page.goto(`${server.url}/#/agents`);
+  await page.goto(`${server.url}/#/sources`);
   const row = page.getByRole("row").filter({ has: page.getByRole("rowheader", { name: "CLAUDE.md", exact: true }) });
   await row.waitFor();
   const titles = await page.getByRole("columnheader").allTextContents();
@@ -23,7 +23,7 @@ it("every agent's files are in the table, with why not", async ({ page, server }
 });
 
 it("a folder that is not allowed is refused", { allow: [/403/] }, async ({ page, server }) => {
-  await page.goto(`${server.url}/#/agents`);
+  await page.goto(`${server.url}/#/sources`);
   await page.getByRole("columnheader", { name: "Codex" }).waitFor();
   await page.getByRole("textbox", { name: "Folder" }).fill("/etc");
   await page.getByRole("button", { name: "Look there" }).click();

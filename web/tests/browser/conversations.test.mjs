@@ -124,7 +124,7 @@ it("any two epochs are compared", async ({ page, server }) => {
   await accessible(page, "differences");
   await shots(page, "conversation-differences");
   await page.getByRole("navigation", { name: "Epochs" }).getByRole("link", { name: "Epoch 1" }).click();
-  await page.getByRole("link", { name: "Prompt" }).click();
+  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Prompt" }).click();
   await page.getByRole("textbox", { name: "Prompt, carrier system" }).getByText("Say one").waitFor();
 });
 

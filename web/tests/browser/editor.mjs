@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 /** Opens the editor with a profile that adds nothing to the template, and waits for the first prompt. */
 export async function openEditor(page, server, { profile = "template" } = {}) {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   const editor = editorOf(page);
   await editor.ready(profile);
   return editor;

@@ -116,7 +116,7 @@ it("hidden characters in values of variables are shown by their number", async (
 });
 
 it("names of 250 characters fit the smallest screen", { viewport: SMALLEST }, async ({ page, server }) => {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   const editor = editorOf(page);
   await editor.ready();
   await page.getByRole("tab", { name: "Variables" }).click();
@@ -131,7 +131,7 @@ it("names of 250 characters fit the smallest screen", { viewport: SMALLEST }, as
 });
 
 it("the page's policy refuses scripts and styles in the page, and frames around it", async ({ page, server, watch }) => {
-  const response = await page.goto(`${server.url}/`);
+  const response = await page.goto(`${server.url}/#/prompt`);
   const policy = response.headers()["content-security-policy"];
   assert.match(policy, /default-src 'none'/);
   assert.match(policy, /frame-ancestors 'none'/);

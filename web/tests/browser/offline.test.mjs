@@ -73,7 +73,7 @@ it("a busy server is named while the page loads, with the pause, and asked again
   for (const path of ["**/system-prompt", "**/preview", "**/preview/variables"]) {
     await page.route(path, (route) => (refused ? route.fulfill(busy(300)) : route.continue()));
   }
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   await page.getByText("The template cannot be loaded yet: the store is locked by another program").waitFor();
   await page.getByText(/^Trying again in (300|29\d) s\.$/).first().waitFor();
   await accessible(page, "a busy server");

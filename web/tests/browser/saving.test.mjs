@@ -157,10 +157,10 @@ it("bytes that an editor likes to change come back as they were", async ({ page,
 
 it("going back with a dialog open closes it, and keeps the text", async ({ page, server }) => {
   await page.goto(`${server.url}/#/conversations`);
-  await page.getByRole("link", { name: "Editor" }).click();
+  await page.getByRole("link", { name: "Prompt" }).click();
   const editor = await openEditorHere(page);
   await editor.write("written before going back");
-  for (const button of ["Save…", "History", "Help and keys", "Choose a folder"]) {
+  for (const button of ["Save…", "History", "Help and keys", /^Folder:/, "Go to…"]) {
     await page.getByRole("button", { name: button }).click();
     await page.getByRole("dialog").waitFor();
     await page.goBack();
@@ -176,7 +176,7 @@ it("the focus comes back from each dialog", async ({ page, server }) => {
   await put("focus\n");
   const editor = await openEditor(page, server);
   const focused = (locator) => page.waitForFunction((element) => element === document.activeElement, locator);
-  for (const [name, button] of [["History", "History"], ["Help", "Help and keys"], ["Which folder?", "Choose a folder"]]) {
+  for (const [name, button] of [["History", "History"], ["Help", "Help and keys"], ["Choose a folder", /^Folder:/], ["Go to", "Go to…"]]) {
     await page.getByRole("button", { name: button }).click();
     await page.getByRole("dialog", { name }).waitFor();
     await page.keyboard.press("Escape");
@@ -292,7 +292,7 @@ it("the built-in template is compared and loaded", async ({ page, server }) => {
 for (const viewport of [NARROW, SMALLEST]) {
   it(`the buttons of the dialog before saving are in sight at ${viewport.width} pixels`, { viewport }, async ({ page, server }) => {
     await put("short\n");
-    await page.goto(`${server.url}/`);
+    await page.goto(`${server.url}/#/prompt`);
     const editor = await openEditorHere(page);
     await editor.write(Array.from({ length: 200 }, (_, line) => `[line:${line}] of a long text`).join("\n"));
     await page.getByRole("button", { name: "Save…" }).click();

@@ -16,7 +16,7 @@ async function signIn(page) {
 }
 
 it("a wrong token is refused, the right one opens the editor", { allow }, async ({ page, server }) => {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   const dialog = page.getByRole("dialog", { name: "This server asks for its token" });
   await dialog.waitFor();
   await accessible(page, "the question for the token");
@@ -29,7 +29,7 @@ it("a wrong token is refused, the right one opens the editor", { allow }, async 
 });
 
 it("the session outlives a reload, and its cookie is out of reach", { allow }, async ({ page, context, server }) => {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   await signIn(page);
   await editorOf(page).ready();
   const cookies = await context.cookies(server.url);
@@ -55,7 +55,7 @@ it("conversations wait for the token too", { allow }, async ({ page, server }) =
 });
 
 it("text that was written meanwhile is still there when a session ended", { allow }, async ({ page, context, server }) => {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   await signIn(page);
   const editor = editorOf(page);
   await editor.ready("template");

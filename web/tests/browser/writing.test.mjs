@@ -149,7 +149,7 @@ it("the whole page is accessible and has its pictures", async ({ page, server })
 });
 
 it("a narrow screen has tabs, one pane at a time", { viewport: NARROW }, async ({ page, server }) => {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   const editor = editorOf(page);
   const tab = (name) => page.getByRole("tab", { name });
   await editor.ready();
@@ -173,14 +173,14 @@ it("a narrow screen has tabs, one pane at a time", { viewport: NARROW }, async (
 });
 
 it("nothing is wider than the smallest screen", { viewport: SMALLEST }, async ({ page, server }) => {
-  await page.goto(`${server.url}/`);
+  await page.goto(`${server.url}/#/prompt`);
   const editor = editorOf(page);
   await editor.ready();
-  const shownFor = page.locator("summary").first();
-  await shownFor.click();
+  const menu = page.getByRole("button", { name: "Menu" });
+  await menu.click();
   await page.getByRole("combobox", { name: "Model" }).selectOption("claude-opus-5");
   await fits(page, "what the prompt is shown for");
-  await shownFor.click();
+  await menu.click();
   await editor.write("[system:time] short\n[if git:branch]x");
   for (const tab of ["Template", "Prompt", "Cost", "Variables"]) {
     await page.getByRole("tab", { name: tab }).click();

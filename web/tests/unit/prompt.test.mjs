@@ -33,7 +33,7 @@ test("sources are described as the command line does", () => {
   assert.equal(describeSource({ kind: "file", path: "/a", line: 2, column: 5 }, 3), "/a:5");
   assert.equal(describeSource({ kind: "file", path: "/a" }, 3), "/a");
   assert.equal(describeSource({ kind: "file", path: "/a\u202edm.b\u001b", line: 2 }), "/a‹U+202E›dm.b‹U+001B›:2");
-  assert.equal(describeSource({ kind: "pack", path: "/\u200bp", name: "n\n" }), "pack n‹U+000A›, /‹U+200B›p");
+  assert.equal(describeSource({ kind: "pack", path: "/\u200bp", key: "n\n" }), "pack /‹U+200B›p, n‹U+000A›");
   assert.equal(describeSource({ kind: "variable", key: "file:A", path: "/a/A", line: 1 }), "[file:A] from /a/A:1");
   assert.equal(describeSource({ kind: "request", field: "template", line: 1, column: 5 }), "the template:1:5");
 });

@@ -63,6 +63,7 @@ impl App {
             providers: ProviderName::all().map(|name| name.word).collect(),
             built_in,
             engine: env!("CARGO_PKG_VERSION"),
+            has_token: self.options.token.is_some(),
             limits: LimitsShape { template_bytes: TEMPLATE_BYTES_MAX },
         })
     }

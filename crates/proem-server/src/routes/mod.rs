@@ -53,8 +53,7 @@ async fn name_route(request: Request, next: Next) -> Response {
 fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
     vec![
         ("/", get(pages::index)),
-        ("/assets/app.js", get(pages::script)),
-        ("/assets/app.css", get(pages::style)),
+        ("/assets/{name}", get(pages::asset)),
         ("/session", post(session::begin).delete(session::end)),
         ("/editor", get(editor::editor)),
         ("/files", get(editor::files)),

@@ -1,4 +1,4 @@
-//! The web editor: three files that are built from `web/` and compiled into the binary.
+//! The web interface: files that are built from `web/` and compiled into the binary.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use proem_core::digest::Digest;
 
 use super::Shared;
-use super::body::has_answer;
+use super::body::{PathParams, has_answer};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -19,52 +19,61 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// A file of the editor.
-struct File {
+/// A file of the page besides the page itself.
+struct Asset {
     name: &'static str,
-    kind: &'static str,
-    cache: &'static str,
     content: &'static [u8],
 }
 
-/// The cache policy of static assets: browsers may store them, and revalidate them by `ETag`. All other answers are
-/// `no-store`.
+impl Asset {
+    const fn new(name: &'static str, content: &'static [u8]) -> Self {
+        Self { name, content }
+    }
+}
+
+/// The files that the page loads.
+static ASSETS: &[Asset] = &include!("../../dist/assets.rs");
+
+/// The page.
+const INDEX: &[u8] = include_bytes!("../../dist/index.html");
+
+/// The cache policy of files with a fixed name: browsers may store them, and revalidate them by `ETag`. Answers of the API
+/// and the page itself are `no-store`.
 const REVALIDATE: &str = "no-cache";
 
-const INDEX: File = File {
-    name: "index.html",
-    kind: "text/html; charset=utf-8",
-    cache: "no-store",
-    content: include_bytes!("../../dist/index.html"),
-};
-
-const SCRIPT: File = File {
-    name: "assets/app.js",
-    kind: "text/javascript; charset=utf-8",
-    cache: REVALIDATE,
-    content: include_bytes!("../../dist/assets/app.js"),
-};
-
-const STYLE: File = File {
-    name: "assets/app.css",
-    kind: "text/css; charset=utf-8",
-    cache: REVALIDATE,
-    content: include_bytes!("../../dist/assets/app.css"),
-};
+/// The cache policy of files that are named after their content.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// Returns the page.
 pub(super) async fn index(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
-    app.file(&INDEX, &headers)
+    let kind = "text/html; charset=utf-8";
+    app.file("index.html", Some(INDEX), (kind, "no-store"), &headers)
 }
 
-/// Returns the script.
-pub(super) async fn script(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
-    app.file(&SCRIPT, &headers)
+/// Returns a script or a style sheet.
+pub(super) async fn asset(
+    State(app): Shared,
+    PathParams(name): PathParams<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let kind = kind_of(&name).ok_or_else(|| ApiError::not_found("there is no such file"))?;
+    let cache = if matches!(&*name, "app.js" | "app.css") { REVALIDATE } else { FOR_EVER };
+    let content = ASSETS.iter().find(|asset| asset.name == name).map(|asset| asset.content);
+    app.file(&format!("assets/{name}"), content, (kind, cache), &headers)
 }
 
-/// Returns the style sheet.
-pub(super) async fn style(State(app): Shared, headers: HeaderMap) -> Result<Response, ApiError> {
-    app.file(&STYLE, &headers)
+/// Returns the media type of a plain file name, or `None` for names that no file of the page has.
+fn kind_of(name: &str) -> Option<&'static str> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if stem.is_empty() || !stem.bytes().all(is_plain) {
+        return None;
+    }
+    match extension {
+        "js" => Some("text/javascript; charset=utf-8"),
+        "css" => Some("text/css; charset=utf-8"),
+        _ => None,
+    }
 }
 
 fn read_page(path: &Path) -> io::Result<Bytes> {
@@ -74,25 +83,31 @@ fn read_page(path: &Path) -> io::Result<Bytes> {
 }
 
 impl App {
-    /// Returns a file of the editor, or 304 if the client has it.
-    fn file(&self, file: &File, headers: &HeaderMap) -> Result<Response, ApiError> {
-        let content = match &self.options.web {
-            None => Bytes::from_static(file.content),
-            // Only for development of the editor: a blocking read does no harm there.
-            Some(folder) => read_page(&folder.join(file.name)).map_err(|error| {
-                ApiError::not_found(format!("cannot read {} of the editor: {error}", file.name))
+    /// Returns a file of the page with its media type and cache policy, or 304 if the client has it.
+    fn file(
+        &self,
+        name: &str,
+        built_in: Option<&'static [u8]>,
+        (kind, cache): (&str, &str),
+        headers: &HeaderMap,
+    ) -> Result<Response, ApiError> {
+        let content = match (&self.options.web, built_in) {
+            (None, Some(content)) => Bytes::from_static(content),
+            (None, None) => return Err(ApiError::not_found("there is no such file")),
+            // Only for development of the page: a blocking read does no harm there.
+            (Some(folder), _) => read_page(&folder.join(name)).map_err(|error| {
+                ApiError::not_found(format!("cannot read {name} of the web interface: {error}"))
             })?,
         };
         let tag = format!("\"{}\"", Digest::new(&content).hex());
-        let is_known = has_answer(headers, &tag);
         let own = [
-            (header::CONTENT_TYPE, file.kind),
+            (header::CONTENT_TYPE, kind),
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::X_FRAME_OPTIONS, "DENY"),
-            (header::CACHE_CONTROL, file.cache),
+            (header::CACHE_CONTROL, cache),
             (header::ETAG, &tag),
         ];
-        if is_known {
+        if has_answer(headers, &tag) {
             return Ok((StatusCode::NOT_MODIFIED, own).into_response());
         }
         Ok((own, content).into_response())

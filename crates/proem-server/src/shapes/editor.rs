@@ -28,6 +28,8 @@ pub(crate) struct EditorAnswer {
     pub(crate) built_in: String,
     /// The version of proem.
     pub(crate) engine: &'static str,
+    /// True if the server asks for a token.
+    pub(crate) has_token: bool,
     /// The limits on input.
     pub(crate) limits: LimitsShape,
 }

@@ -1,12 +1,14 @@
-// For whom the prompt is shown: the directory, the profile and the model. The browser remembers them.
+// The folder, the profile and the model that pages are shown for: one choice for all of them, in the top bar. The browser
+// remembers it, and the addresses of pages that depend on it have it.
 
-import type { Editor, PromptRequest } from "../lib/api.ts";
+import type { Editor, PromptRequest } from "./api.ts";
+import type { Query } from "./route.svelte.ts";
 
 const KEY = "proem.view";
 
 export class Settings {
   workspace = $state("");
-  /** Below the workspace, as typed. */
+  /** Below the workspace. */
   folder = $state("");
   profile = $state("");
   model = $state("");
@@ -20,6 +22,27 @@ export class Settings {
     }
   }
 
+  /** Takes over what an address names, where the server offers it. */
+  adopt({ folder, profile, model }: Query, { workspaces, profiles, models }: Editor): void {
+    if (folder !== undefined) this.choose(folder, workspaces);
+    if (profiles.some(({ name }) => name === profile)) this.profile = profile!;
+    if (model === "none") this.model = "";
+    else if (models.models.some(({ name }) => name === model)) this.model = model!;
+  }
+
+  /** Chooses a folder by its whole path. */
+  choose(path: string, workspaces: readonly string[]): boolean {
+    const plain = path.trim().replace(/(?<=.)\/+$/, "");
+    const fitting = workspaces
+      .map((workspace) => ({ workspace, inside: below(workspace, plain) }))
+      .filter(({ inside }) => inside !== null)
+      .sort((a, b) => b.workspace.length - a.workspace.length)[0];
+    if (!fitting) return false;
+    this.workspace = fitting.workspace;
+    this.folder = fitting.inside ?? "";
+    return true;
+  }
+
   /** Drops what this server does not offer, and chooses where nothing is chosen. */
   fit({ workspaces, profiles, profile, models }: Editor): void {
     if (!workspaces.includes(this.workspace)) {
@@ -30,6 +53,11 @@ export class Settings {
       this.profile = profile ?? profiles[0]?.name ?? "";
     }
     if (this.model && !models.models.some(({ name }) => name === this.model)) this.model = "";
+  }
+
+  /** The values for an address. */
+  get query(): { folder: string; profile: string; model: string } {
+    return { folder: this.cwd, profile: this.profile, model: this.model || "none" };
   }
 
   keep(): void {
@@ -52,9 +80,18 @@ export class Settings {
   }
 }
 
+export const settings = new Settings();
+
 export function joined(workspace: string, folder: string): string {
   const below = folder.trim().replace(/^\/+|\/+$/g, "");
   return below === "" ? workspace : `${workspace.replace(/\/+$/, "")}/${below}`;
+}
+
+/** The part of `path` below `dir`; nothing when it lies elsewhere. */
+export function below(dir: string, path: string): string | null {
+  const root = dir.endsWith("/") ? dir : `${dir}/`;
+  if (path === dir) return "";
+  return path.startsWith(root) ? path.slice(root.length) : null;
 }
 
 function stored(): Record<string, unknown> {
