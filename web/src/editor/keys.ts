@@ -27,7 +27,7 @@ export function panesKeys({ page, save, help, history, show }: PaneActions) {
     const key = event.key.toLowerCase();
     let action: (() => void) | undefined;
     if (command && !event.altKey && !event.shiftKey && key === "s") action = save;
-    else if (command && !event.altKey && !event.shiftKey && key === "k") action = () => go("variables");
+    else if (command && event.altKey && event.code === "KeyV") action = () => go("variables");
     else if (command && event.altKey && event.code === "KeyH") action = history;
     else if (event.key === "F6") action = () => go(next(page(), event.shiftKey ? -1 : 1));
     else if (event.key === "?" && !isTyping(event.target)) action = help;

@@ -1,5 +1,7 @@
 // The entries of the command palette. Each page offers its own while it is shown.
 
+import { untrack } from "svelte";
+
 export interface Entry {
   label: string;
   /** What tells it from others of the same name, such as a path or a value. */
@@ -22,7 +24,8 @@ class Palette {
 
   /** Adds entries until the returned function is called: the return value of an effect. */
   offer(...sources: EntrySource[]): () => void {
-    this.sources = [...this.sources, ...sources];
+    // In an effect, what is read here must not run it again.
+    untrack(() => (this.sources = [...this.sources, ...sources]));
     return () => {
       this.sources = this.sources.filter((source) => !sources.includes(source));
     };

@@ -232,11 +232,13 @@ it("the keyboard alone writes, inserts, wraps, saves", async ({ page, server }) 
   await page.keyboard.type("Say ");
   await page.keyboard.press("Control+K");
   await page.keyboard.type("git:branch");
-  await page.keyboard.press("ArrowDown");
+  await page.getByRole("option", { name: "git:branch main" }).and(page.locator("[aria-selected=true]")).waitFor();
+  await accessible(page, "the palette");
   await page.keyboard.press("Enter");
   await editor.expectText("Say [git:branch]");
   await page.keyboard.press("Control+A");
-  await page.keyboard.press("Control+K");
+  await page.keyboard.press("Control+Alt+V");
+  await page.keyboard.type("git:branch");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Shift+Enter");
   await editor.expectText("[if git:branch]Say [git:branch][endif]");

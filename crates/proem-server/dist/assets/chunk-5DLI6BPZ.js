@@ -1,1 +1,0 @@
-import{f as e}from"./chunk-2H2YMU5M.js";e();
