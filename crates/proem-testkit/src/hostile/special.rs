@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::nuisances::{Ask, PATIENT, Reply};
 use super::{NO_REPOSITORY, Site, TEMPLATE, WHOLE, embed_repository};
@@ -79,6 +79,13 @@ fn embed_fifo(site: &Site, path: &str) {
     site.fifo(path);
 }
 
+/// Makes the attributes a FIFO, and a tracked file look changed: git reads the attributes only to hash a file again.
+fn attributes_fifo(site: &Site, path: &str) {
+    site.fifo(path);
+    let kept = fs::File::options().write(true).open(site.path("tree/kept")).unwrap();
+    kept.set_modified(SystemTime::UNIX_EPOCH + Duration::from_hours(24)).unwrap();
+}
+
 /// All cases.
 pub const SPECIAL: [Special; 25] = [
     Special { path: "tree/.git/config", ..UNSEEN },
@@ -121,7 +128,7 @@ pub const SPECIAL: [Special; 25] = [
     Special { path: "tree/.git/info/exclude", ..REFUSED },
     Special { path: "tree/.git/packed-refs", template: "[git:status]", expected: &[""], ..REFUSED },
     Special { path: "tree/.gitignore", ..STOPPED },
-    Special { path: "tree/.gitattributes", ..STOPPED },
+    Special { path: "tree/.gitattributes", set: attributes_fifo, ..STOPPED },
     Special { path: "tree/deep/er/.gitignore", set: deep_fifo, ..STOPPED },
     Special { path: "tree/sub/.git/HEAD", set: embed_fifo, ..STOPPED },
     Special { path: "tree/.git/objects/info/alternates", ..STOPPED },
