@@ -191,6 +191,11 @@ limits! {
     STALL_SECONDS_MAX: usize = 30, "seconds in which a client reads nothing of its response";
     /// Further requests get status 503.
     REQUESTS_WAITING_MAX: usize = 256, "requests that wait for a worker";
+    /// Further ones get status 503.
+    EVENT_STREAMS_MAX: usize = 64, "streams of events of a server at once";
+    EVENTS_SECONDS_MAX: usize = 3600, "seconds after which a stream of events ends; its client connects again";
+    SIMULATED_CALLS_MAX: usize = 100, "calls of a conversation that a simulation of a change repeats, the newest ones";
+    SIMULATED_BYTES_MAX: usize = 32 << 20, "the requests of a simulation of a change together";
     BODIES_BYTES_MAX: usize = 128 << 20, "the bodies of all requests together";
     CONVERSATION_ID_BYTES_MAX: usize = 128, "the id of a conversation";
     /// The oldest calls are dropped.

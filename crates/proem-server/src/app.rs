@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use proem::hooks::HookFailure;
 use proem::{Caller, Cancel, Engine, Request, Workspaces, with_cancel};
-use proem_core::limit::REQUESTS_WAITING_MAX;
+use proem_core::limit::{EVENT_STREAMS_MAX, REQUESTS_WAITING_MAX};
 use proem_store::{Conversations, Store};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::connections::ConnectionLimits;
 use crate::error::ApiError;
@@ -82,6 +82,12 @@ pub struct App {
     pub(crate) write_health: WriteHealth,
     /// Memory for bodies that are being received.
     pub(crate) room: Room,
+    /// Places for streams of events.
+    pub(crate) event_streams: Arc<Semaphore>,
+    /// True when the server stops: streams end then.
+    pub(crate) ending: watch::Sender<bool>,
+    /// The time of the start.
+    pub(crate) started: Instant,
 }
 
 impl App {
@@ -107,6 +113,9 @@ impl App {
             waiting,
             write_health: WriteHealth::default(),
             room,
+            event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
+            ending: watch::Sender::new(false),
+            started: Instant::now(),
         })
     }
 
@@ -134,6 +143,11 @@ impl App {
     /// Returns the number of calls of [`work`](Self::work) that are running.
     pub(crate) fn work_running(&self) -> usize {
         self.options.work_max.saturating_sub(self.work.available_permits())
+    }
+
+    /// Returns the number of calls of [`work`](Self::work) that wait for their turn.
+    pub(crate) fn work_waiting(&self) -> usize {
+        REQUESTS_WAITING_MAX.saturating_sub(self.waiting.available_permits())
     }
 
     /// Waits for a permit, then runs the work.

@@ -78,6 +78,7 @@ fn connections_max(most: usize) -> usize {
 /// Serves until `end` completes, then stops accepting connections and answers the accepted requests.
 pub async fn serve(listeners: Listeners, app: Arc<App>, end: impl Future<Output = ()>) {
     let front = Arc::new(Front::new(&app));
+    let ending = app.ending.clone();
     let graceful = GracefulShutdown::new();
     let mut acceptor = Acceptor::new(&app);
     let mut builder = http1::Builder::new();
@@ -114,6 +115,8 @@ pub async fn serve(listeners: Listeners, app: Arc<App>, end: impl Future<Output 
         });
     }
     drop(listeners);
+    // A stream of events would otherwise last until its client goes.
+    ending.send_replace(true);
     if timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
         log::line(Level::Warning, &[("event", "shutdown"), ("why", "some requests took too long")]);
     }

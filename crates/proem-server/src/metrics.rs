@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proem::evidence::Blame;
 
+use crate::shapes::insight::LatencyShape;
+
 /// Upper bounds of the histogram of request times, in microseconds.
 const BOUNDS: [u64; 8] = [100, 500, 1_000, 5_000, 20_000, 100_000, 1_000_000, 10_000_000];
 
@@ -61,6 +63,32 @@ impl Metrics {
         if let Some((_, count)) = counter {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the times of answered requests, and their number by class of status.
+    pub(crate) fn latency(&self) -> (LatencyShape, BTreeMap<String, u64>) {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let counts: Vec<u64> = self.times.iter().map(read).collect();
+        let count: u64 = counts.iter().sum();
+        let millis = |micros: u64| std::time::Duration::from_micros(micros).as_secs_f64() * 1e3;
+        let quantile = |share: u64| {
+            let wanted = (count * share).div_ceil(100).max(1);
+            let mut sum = 0;
+            let index = counts.iter().position(|more| {
+                sum += more;
+                sum >= wanted
+            })?;
+            BOUNDS.get(index).map(|bound| millis(*bound))
+        };
+        let latency = LatencyShape {
+            count,
+            p50_ms: quantile(50),
+            p95_ms: quantile(95),
+            p99_ms: quantile(99),
+            mean_ms: read(&self.micros).checked_div(count).map(millis),
+        };
+        let classes = self.requests.iter().enumerate().skip(1);
+        (latency, classes.map(|(class, number)| (format!("{class}xx"), read(number))).collect())
     }
 
     /// Returns all metrics as text.

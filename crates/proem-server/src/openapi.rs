@@ -1,5 +1,7 @@
 //! The OpenAPI description, generated from the shapes that the routes use.
 
+mod insight;
+
 use proem::Request;
 use proem::build_shape::VERSION;
 use proem::deliver::ProviderName;
@@ -9,6 +11,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
+use crate::openapi::insight::insight_operations;
 use crate::shapes::{
     CallsAnswer, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
     EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, ValuesAnswer, VariablesAnswer,
@@ -100,6 +103,7 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     operations.extend(conversation_operations(generator));
     operations.extend(evidence_operations(generator));
     operations.extend(compaction_operations(generator));
+    operations.extend(insight_operations(generator));
     operations
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod comparison;
 mod editor;
 mod epoch;
+pub(crate) mod insight;
 mod preview;
 
 pub(crate) use editor::{

@@ -7,6 +7,7 @@ mod compat;
 mod conversations;
 mod editor;
 mod epochs;
+mod insight;
 mod pages;
 mod preview;
 mod probes;
@@ -61,6 +62,9 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/healthz", get(probes::health)),
         ("/readyz", get(probes::ready)),
         ("/metrics", get(probes::metrics)),
+        ("/health", get(insight::health::health)),
+        ("/events", get(insight::events::events)),
+        ("/sources", get(insight::sources::sources)),
         ("/openapi.json", get(probes::openapi)),
         ("/system-prompt", get(template::get).put(template::put)),
         ("/system-prompt/variables", get(template::variables)),
@@ -80,6 +84,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/conversations/{id}/profile", put(conversations::profile)),
         ("/conversations/{id}/resources", post(conversations::resources)),
         ("/conversations/{id}/calls", get(calls::list).post(calls::add)),
+        ("/conversations/{id}/simulate", post(insight::what_if::simulate)),
         ("/conversations/{id}/drift", get(conversations::drift)),
         ("/conversations/{id}/diff", get(conversations::diff)),
         ("/conversations/{id}/compaction", post(compaction::begin)),

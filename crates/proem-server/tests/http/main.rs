@@ -14,6 +14,7 @@ mod files;
 mod gate;
 mod guarded;
 mod ids;
+mod insight;
 mod kept;
 mod memory;
 mod merge;

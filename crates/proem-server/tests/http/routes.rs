@@ -8,10 +8,13 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 31] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 35] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
+    ("/health", &["GET"]),
+    ("/events", &["GET"]),
+    ("/sources", &["GET"]),
     ("/openapi.json", &["GET"]),
     ("/session", &["POST", "DELETE"]),
     ("/editor", &["GET"]),
@@ -35,6 +38,7 @@ pub(crate) const ROUTES: [(&str, &[&str]); 31] = [
     ("/conversations/{id}/profile", &["PUT"]),
     ("/conversations/{id}/resources", &["POST"]),
     ("/conversations/{id}/calls", &["GET", "POST"]),
+    ("/conversations/{id}/simulate", &["POST"]),
     ("/conversations/{id}/drift", &["GET"]),
     ("/conversations/{id}/diff", &["GET"]),
     ("/conversations/{id}/compaction", &["POST"]),
@@ -195,9 +199,9 @@ fn head_answers_like_get_without_a_body() {
     done(&server, &turn("c", "x"));
     done(&server, &Call::json("PUT", "/system-prompt", &json!({ "template": "x" })));
     let is_of_content = |(name, _): &&(String, String)| name.starts_with("content-") || name == "etag";
-    for (route, _) in
-        ROUTES.iter().filter(|(route, methods)| methods.contains(&"GET") && *route != "/metrics")
-    {
+    for (route, _) in ROUTES.iter().filter(|(route, methods)| {
+        methods.contains(&"GET") && !["/metrics", "/health", "/events"].contains(route)
+    }) {
         let path = filled(route).replace("/diff", "/diff?from=1&to=1");
         let path = path.replace("/files", &format!("/files?dir={}", site.text("work")));
         let (get, head) = (server.ask(&Call::get(&path)), server.ask(&Call::new("HEAD", &path)));
