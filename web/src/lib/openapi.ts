@@ -412,6 +412,30 @@ export type FixShape = {
   start: number;
 };
 
+/** The state of the server. */
+export type HealthAnswer = {
+  /** The time of answered requests of this process. */
+  latency: LatencyShape;
+  /** The models with their prices, in USD for a million tokens. */
+  models: ModelPrice[];
+  /** The day of the prices and cache rules. */
+  prices_as_of: string;
+  /** Answered requests of this process, by class of status: `2xx`, `4xx`, … */
+  requests: Record<string, number>;
+  /** The day of the facts about agents and providers. */
+  rules_as_of: string;
+  /** The store. */
+  store: StoreHealth;
+  /** The seconds since the start of the process. */
+  uptime_seconds: number;
+  /** The version of proem. */
+  version: string;
+  /** Work in progress. */
+  work: WorkHealth;
+  /** The directories that requests may work in. */
+  workspaces: string[];
+};
+
 /** Facts about the host that replace observed ones. `null` means that there is none. */
 export type HostPins = {
   /** proem's configuration directory. */
@@ -458,6 +482,20 @@ export type JudgedCall = {
   why?: string | null;
 };
 
+/** The time of answered requests, from the buckets of a histogram: each figure is the upper bound of its bucket. */
+export type LatencyShape = {
+  /** The number of requests. */
+  count: number;
+  /** The mean in milliseconds. */
+  mean_ms?: number | null;
+  /** Half of the requests took at most this many milliseconds; missing without requests. */
+  p50_ms?: number | null;
+  /** The same for 95 of 100; missing also if the largest bucket has no bound. */
+  p95_ms?: number | null;
+  /** The same for 99 of 100. */
+  p99_ms?: number | null;
+};
+
 /** The limits on input. */
 export type LimitsShape = {
   /** The maximum length of a template, in bytes. */
@@ -480,6 +518,26 @@ export type LossShape = {
   tokens: number;
   /** The additional cost in dollars. */
   usd?: number | null;
+};
+
+/** The prices of a model, in USD for a million tokens. */
+export type ModelPrice = {
+  /** Tokens read from the cache. */
+  cache_read?: number | null;
+  /** Tokens written to the cache. */
+  cache_write?: number | null;
+  /** Tokens written to the cache for an hour. */
+  cache_write_1h?: number | null;
+  /** Tokens that are not cached. */
+  input?: number | null;
+  /** The smallest prefix that is cached, in tokens. */
+  min_tokens?: number | null;
+  /** The name. */
+  name: string;
+  /** Tokens of answers. */
+  output?: number | null;
+  /** The company that makes it. */
+  vendor: string;
 };
 
 /** A model. */
@@ -766,6 +824,108 @@ export type Signature = {
   system: string;
 };
 
+/** The result for one request. */
+export type SimulatedRequest = {
+  /** All tokens of the request. */
+  input_tokens: number;
+  /** The reason for not reading the bytes that the previous request left in the cache, in the providers' terms. */
+  miss?: string | null;
+  /** Read from the cache. */
+  read: number;
+  /** The number of the request, from 1. */
+  turn: number;
+  /** Neither. */
+  uncached: number;
+  /** The cost of the input in USD, if prices are known. */
+  usd?: number | null;
+  /** Written to the cache. */
+  written: number;
+  /** Written to the cache for an hour. */
+  written_1h: number;
+};
+
+/** An agent. */
+export type SourceAgent = {
+  /** The day on which they were verified. */
+  as_of: string;
+  /** The way they were verified: `run`, `code` or `documentation`. */
+  known_by: string;
+  /** Notes about files that were cut, left out, or not imported. */
+  notes: string[];
+  /** The number of names outside the workspaces that were not looked up. */
+  out_of_reach: number;
+  /** The profile that imitates it. */
+  profile: string;
+  /** Its name. */
+  title: string;
+  /** The estimated tokens of its prompt from these files. */
+  tokens: number;
+  /** The version whose rules are imitated. */
+  version: string;
+};
+
+/** A finding of `check`. */
+export type SourceFinding = {
+  /** The code. */
+  code: string;
+  /** The fix. */
+  hint?: string | null;
+  /** The line in the file, from 1. */
+  line?: number | null;
+  /** The finding. */
+  message: string;
+  /** `info`, `warning` or `error`. */
+  severity: string;
+};
+
+/** The outcome of a source for an agent. */
+export type SourceReader = {
+  /** The outcome. */
+  outcome: string;
+  /** The profile of the agent. */
+  profile: string;
+  /** The reason. */
+  why?: string | null;
+  /** The same in a word for a table. */
+  word: string;
+};
+
+/** One source. */
+export type SourceRow = {
+  /** The outcome for each agent that looked at it. */
+  agents: SourceReader[];
+  /** Its bytes in the prompt. */
+  bytes: number;
+  /** The carriers that it rides on. */
+  carriers: string[];
+  /** The time of the last change of the file, in milliseconds since 1970. */
+  changed_at?: number | null;
+  /** Findings of `check` in it. */
+  findings: SourceFinding[];
+  /** `instruction_file`, `skill`, `hook`, `tool`, `template`, `variable`, `request` or `other`. */
+  kind: string;
+  /** The name: a path, a tool, a hook, the key of a variable. */
+  name: string;
+  /** The number of those conversations. */
+  older: number;
+  /** The conversations that hold an older text of it, at most twenty. */
+  older_in: string[];
+  /** The outcome for proem's own prompt: `used`, `shadowed`, …; missing for a file that only agents read. */
+  outcome?: string | null;
+  /** The file, if it is one. */
+  path?: string | null;
+  /** The stability of its least stable byte. */
+  stability?: string | null;
+  /** Its tokens in the prompt. */
+  tokens: number;
+  /** The price in a new conversation, in USD. */
+  usd_new?: number | null;
+  /** The price in each further turn, read from the cache. */
+  usd_turn?: number | null;
+  /** The reason for not using it. */
+  why?: string | null;
+};
+
 /** The origin of bytes. */
 export type SourceShape = {
   /** The column in characters, from 1. */
@@ -821,6 +981,28 @@ export type SourceShape = {
   name: string;
 };
 
+/** Everything that takes part in the prompts of a folder. */
+export type SourcesAnswer = {
+  /** The agents whose view of the files is known. */
+  agents: SourceAgent[];
+  /** The conversations of this folder that were compared, the newest ones. */
+  conversations: number;
+  /** The way tokens were counted. */
+  counted: string;
+  /** The folder. */
+  cwd: string;
+  /** Findings of `check` that belong to no source of the list. */
+  findings: SourceFinding[];
+  /** The model whose prices are taken. */
+  model?: string | null;
+  /** The day of the prices. */
+  prices_as_of: string;
+  /** The profile of the prompt. */
+  profile: string;
+  /** The sources, the most expensive first. */
+  sources: SourceRow[];
+};
+
 /** A run of bytes with one origin. */
 export type SpanShape = {
   /** The carrier. */
@@ -869,6 +1051,16 @@ export type Stats = {
   tools: ToolStats;
   /** The turn after it. */
   warm?: Figures | null;
+};
+
+/** The store. */
+export type StoreHealth = {
+  /** True if it answers. */
+  answers: boolean;
+  /** Its kind and place, without a password. */
+  place: string;
+  /** The reason for which it does not. */
+  problem?: string | null;
 };
 
 /** A tag of the template. */
@@ -1110,6 +1302,69 @@ export type VersionShape = {
 export type VersionsAnswer = {
   /** The versions. */
   versions: VersionShape[];
+};
+
+/** The result of a simulation with something changed. */
+export type WhatIfAnswer = {
+  /** Assumptions of the simulation, in words. */
+  assumptions: string[];
+  /** The number of simulated calls. */
+  calls: number;
+  /** The difference in USD; negative if the change saves money. Missing without prices. */
+  difference_usd?: number | null;
+  /** The conversation as it is. */
+  now: WhatIfSide;
+  /** True if the times and sizes of the calls are those that were recorded; false if typical ones are assumed. */
+  recorded: boolean;
+  /** The same with the change. */
+  then: WhatIfSide;
+};
+
+/** A simulation of a conversation with something changed. Without a field, nothing changes. */
+export type WhatIfBody = {
+  /** Another layout. */
+  layout?: WhatIfLayout | null;
+  /** Another model, for its prices, tokens and cache rules. */
+  model?: string | null;
+  /** The provider, if it is not the model's own. */
+  provider?: string | null;
+  /** A version of the template; both sides are then built from the files of now. */
+  version?: number | null;
+};
+
+/** The prompts of the calls. */
+export type WhatIfLayout = "one_epoch" | "every_turn";
+
+/** One side of a simulation. */
+export type WhatIfSide = {
+  /** The day of rules and prices. */
+  as_of: string;
+  /** The cache whose rules are simulated. */
+  cache: string;
+  /** The way tokens were counted. */
+  counted: string;
+  /** The model. */
+  model?: string | null;
+  /** All calls together. */
+  total: Figures;
+  /** Each call. */
+  turns: SimulatedRequest[];
+};
+
+/** Work in progress. */
+export type WorkHealth = {
+  /** Builds and reads that run. */
+  running: number;
+  /** The most that run at once. */
+  running_max: number;
+  /** Streams of events. */
+  streams: number;
+  /** The most streams of events. */
+  streams_max: number;
+  /** Requests that wait for a worker. */
+  waiting: number;
+  /** The most that wait. */
+  waiting_max: number;
 };
 
 /** A workspace that was sent. */
