@@ -231,6 +231,15 @@ limits! {
     COLLECT_HELD_BYTES_MAX: usize = 256 << 20, "the calls that a report holds at a time";
     COLLECT_CALLS_MAX: usize = 2_000_000, "calls of one source in a report";
     COLLECT_HINTS_MAX: usize = 1000, "statements about owners of texts in one call";
+    GATEWAY_HEAD_BYTES_MAX: usize = 128 << 10, "the head of a request or response that passes the gateway";
+    GATEWAY_HEADERS_MAX: usize = 256, "headers of a request or response that passes the gateway";
+    GATEWAY_CONNECTIONS_MAX: usize = 16_384, "connections of clients to the gateway";
+    GATEWAY_CONNECT_SECONDS_MAX: usize = 30, "seconds in which the gateway reaches a provider";
+    /// A larger body passes, but is not analysed.
+    GATEWAY_BODY_BYTES_MAX: usize = 64 << 20, "a body that the gateway analyses, before and after decompression";
+    /// What has no room is not analysed, and counted.
+    GATEWAY_QUEUE_BYTES_MAX: usize = 128 << 20, "all copies that wait for the gateway's analysis";
+    GATEWAY_RESPONSES_BYTES_MAX: usize = 64 << 20, "the inputs that requests over WebSocket may continue";
     COLLECT_NOTES_MAX: usize = 200, "notes about recordings that are listed one by one";
 }
 
@@ -245,6 +254,8 @@ pub const GIT_REVISION_TIME_MAX: Duration = seconds(GIT_REVISION_SECONDS_MAX);
 
 /// The longest time in which a client sends the headers of a request.
 pub const HEADER_TIME_MAX: Duration = seconds(HEADER_SECONDS_MAX);
+/// The longest time in which the gateway reaches a provider.
+pub const GATEWAY_CONNECT_TIME_MAX: Duration = seconds(GATEWAY_CONNECT_SECONDS_MAX);
 /// The longest time in which a client reads nothing of its response.
 pub const STALL_TIME_MAX: Duration = seconds(STALL_SECONDS_MAX);
 /// The longest time in which a server responds to the command line.

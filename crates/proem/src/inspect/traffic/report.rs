@@ -156,11 +156,10 @@ pub struct ReportFilter {
 }
 
 impl TrafficReport {
-    /// Analyses calls in the order in which they come, and sums them up.
+    /// Creates a report without calls.
     #[must_use]
-    pub fn new(calls: impl IntoIterator<Item = Call>, models: &Models, filter: &ReportFilter) -> Self {
-        let mut analyser = Analyser::new(models.clone());
-        let mut report = Self {
+    pub fn empty(models: &Models) -> Self {
+        Self {
             version: VERSION,
             rules_as_of: super::rules_as_of().to_owned(),
             prices_as_of: models.as_of.clone(),
@@ -168,7 +167,21 @@ impl TrafficReport {
             notes: Vec::new(),
             calls: Vec::new(),
             totals: ReportTotals::default(),
-        };
+        }
+    }
+
+    /// Adds a judged call. A subscription's money is list price.
+    pub fn push(&mut self, call: CallVerdict, is_list_price: bool) {
+        self.totals.is_list_price |= is_list_price;
+        self.totals.add(&call);
+        self.calls.push(call);
+    }
+
+    /// Analyses calls in the order in which they come, and sums them up.
+    #[must_use]
+    pub fn new(calls: impl IntoIterator<Item = Call>, models: &Models, filter: &ReportFilter) -> Self {
+        let mut analyser = Analyser::new(models.clone());
+        let mut report = Self::empty(models);
         for mut call in calls {
             report.notes.extend(std::mem::take(&mut call.notes).iter().map(ReportNote::from));
             let (at, is_list_price) = (call.at, call.is_subscription);
@@ -176,9 +189,7 @@ impl TrafficReport {
             let is_late = filter.since.is_none_or(|since| at.is_none_or(|at| at >= since));
             let is_wanted = filter.conversation.as_ref().is_none_or(|wanted| *wanted == judged.conversation);
             if is_late && is_wanted {
-                report.totals.is_list_price |= is_list_price;
-                report.totals.add(&judged);
-                report.calls.push(judged);
+                report.push(judged, is_list_price);
             }
         }
         report

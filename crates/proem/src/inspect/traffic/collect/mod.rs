@@ -25,6 +25,7 @@ mod har;
 mod identity;
 mod json;
 mod jsonl;
+pub mod live;
 mod merge;
 mod notebook;
 mod opencode;

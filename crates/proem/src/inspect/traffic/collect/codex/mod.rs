@@ -6,6 +6,8 @@ mod trace;
 
 use std::path::PathBuf;
 
+pub(super) use trace::hints;
+
 use super::Sink;
 use super::files::{has_extension, name};
 

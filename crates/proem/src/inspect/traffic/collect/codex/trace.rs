@@ -207,7 +207,7 @@ impl Trace {
 }
 
 /// Returns what the items say about owners.
-fn hints(items: &[Arc<str>]) -> Vec<OwnerHint> {
+pub(in super::super) fn hints(items: &[Arc<str>]) -> Vec<OwnerHint> {
     let with_kinds = items.iter().filter(|item| item.contains("content_item_kinds"));
     let hints = with_kinds
         .filter_map(|item| serde_json::from_str(item).ok())
