@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// A file could not be written.
     Write { path: String, why: io::Error },
+    /// A program that was run ended with this code.
+    Exit(u8),
     /// The printed result exits with code 1: a finding, a difference, or a text that is not in the prompt.
     Findings,
 }
@@ -46,7 +48,7 @@ impl Failure {
             // The reader closed the pipe because it has enough.
             return ExitCode::SUCCESS;
         }
-        if matches!(self, Self::Findings) {
+        if matches!(self, Self::Findings | Self::Exit(_)) {
             return ExitCode::from(self.code());
         }
         print_error(&visible(&without_credentials(&self.message())));
@@ -74,7 +76,7 @@ impl Failure {
             }
             Self::Output(error) => format!("cannot write to standard output: {}", reason(error)),
             Self::Write { path, why } => format!("cannot write {path}: {}", reason(why)),
-            Self::Findings => String::new(),
+            Self::Findings | Self::Exit(_) => String::new(),
         }
     }
 
@@ -87,7 +89,7 @@ impl Failure {
             Self::Server { hint, .. } | Self::Refused { hint, .. } | Self::Usage { hint, .. } => {
                 Some(hint.clone()).filter(|hint| !hint.is_empty())
             }
-            Self::Output(_) | Self::Write { .. } | Self::Findings => None,
+            Self::Output(_) | Self::Write { .. } | Self::Findings | Self::Exit(_) => None,
         }
     }
 
@@ -99,6 +101,7 @@ impl Failure {
             },
             Self::Input { .. } | Self::TwoReaders | Self::Flags { .. } | Self::Usage { .. } => 2,
             Self::Output(_) | Self::Write { .. } | Self::Server { .. } | Self::Refused { .. } => 3,
+            Self::Exit(code) => *code,
             Self::Findings => 1,
         }
     }

@@ -2,6 +2,7 @@
 
 mod annotated;
 mod arguments;
+mod call_line;
 mod colour;
 mod commands;
 mod failure;

@@ -51,6 +51,11 @@ pub(crate) fn print_status(message: &str) {
     write(&flow(&format!("{message}\n"), error_columns(), "  "));
 }
 
+/// Prints a line for programs, which is never wrapped.
+pub(crate) fn print_line(line: &str) {
+    write(&format!("{line}\n"));
+}
+
 /// Prints a note about the output.
 pub(crate) fn print_note(message: &str) {
     write(&flow(&format!("{DIM}note{DIM:#}: {message}\n"), error_columns(), "  "));

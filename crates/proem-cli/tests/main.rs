@@ -13,6 +13,8 @@ mod doctor;
 mod encrypted;
 mod explain;
 mod first_sight;
+mod gateway;
+mod gateway_tls;
 mod hook_server;
 mod ignore_files;
 mod lints;

@@ -19,14 +19,17 @@ const COLUMNS_MAX: usize = 80;
 /// The commands, grouped by purpose. The modules of `commands` have the same groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Build", &["build", "turn", "bundle"]),
-    ("Understand", &["explain", "why", "diff", "drift", "compat", "vars", "simulate", "evidence", "report"]),
+    (
+        "Understand",
+        &["explain", "why", "diff", "drift", "compat", "vars", "simulate", "evidence", "report", "run"],
+    ),
     ("Check", &["check", "skills"]),
-    ("Serve", &["serve", "conversation", "store"]),
+    ("Serve", &["serve", "gateway", "conversation", "store"]),
     ("Manage", &["init", "config", "profile", "trust", "completions", "man", "help"]),
 ];
 
 /// Names that other tools use, and the command for the same purpose.
-const SYNONYMS: [(&str, &str); 10] = [
+const SYNONYMS: [(&str, &str); 11] = [
     ("lint", "check"),
     ("validate", "check"),
     ("print", "build"),
@@ -37,6 +40,7 @@ const SYNONYMS: [(&str, &str); 10] = [
     ("profiles", "profile"),
     ("completion", "completions"),
     ("server", "serve"),
+    ("proxy", "gateway"),
 ];
 
 /// Parses the command line.

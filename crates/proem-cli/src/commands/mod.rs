@@ -10,7 +10,7 @@ use clap::Subcommand;
 use lint::{check, skills};
 use manage::{config, init, pages, profile, trust};
 use prompt::{build, bundle, turn};
-use server::{conversation, serve, store};
+use server::{conversation, gateway, run as run_agent, serve, store};
 use understand::{compat, diff, drift, evidence, explain, report, simulate, vars, why};
 
 use crate::failure::Failure;
@@ -30,10 +30,12 @@ pub(crate) enum Command {
     Simulate(simulate::SimulateArguments),
     Evidence(evidence::EvidenceArguments),
     Report(report::ReportArguments),
+    Run(run_agent::RunArguments),
     Check(check::CheckArguments),
     #[command(subcommand)]
     Skills(skills::SkillsCommand),
     Serve(serve::ServeArguments),
+    Gateway(gateway::GatewayArguments),
     #[command(subcommand)]
     Conversation(conversation::ConversationCommand),
     #[command(subcommand)]
@@ -63,9 +65,11 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Evidence(arguments) => evidence::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Run(arguments) => run_agent::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Skills(command) => skills::run(command),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Gateway(arguments) => gateway::run(arguments),
         Command::Conversation(command) => conversation::run(command),
         Command::Store(command) => store::run(command),
         Command::Init(arguments) => init::run(arguments),

@@ -14,8 +14,11 @@ use proem_core::limit::TOKEN_FILE_BYTES_MAX;
 use proem_server::{
     App, ConnectionLimits, Listeners, LogLevel, Options, PublicUrl, Telemetry, Token, log_line, serve,
 };
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
+use super::gateway::{RunningGateway, ServedGateway, ServedGatewayFlags};
 use crate::arguments::store::place;
 use crate::failure::Failure;
 use crate::input;
@@ -64,6 +67,8 @@ pub(crate) struct ServeArguments {
     /// URL at which a proxy serves the editor, for example `https://prompts.example.com:8443`
     #[arg(long, value_name = "URL", value_parser = PublicUrl::parse)]
     public_url: Option<PublicUrl>,
+    #[command(flatten)]
+    gateway: ServedGatewayFlags,
     /// Directory with the built editor, for its development [default: the one in the binary]
     #[arg(long, value_name = "DIR", hide = true)]
     web: Option<PathBuf>,
@@ -73,6 +78,7 @@ const EXAMPLES: &str = "\
 Examples:
   proem serve                     Serve this directory on port 7717
   proem serve --store memory:     Keep nothing after the end
+  proem serve --gateway           Serve a gateway for agents, too
   proem serve --listen 0.0.0.0:7717 --token-file token.txt
                                   Serve other machines, with a token";
 
@@ -97,6 +103,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         ..Options::default()
     };
     let place = place(arguments.store.as_deref())?;
+    let gateway_token = arguments.gateway.token(arguments.token_file.as_ref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
     // Before the store is opened, so that a server that cannot listen creates no file.
@@ -105,6 +112,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let cannot = format!("cannot listen on {}", named.join(" and "));
     let listeners = listeners.map_err(|error| failed(&cannot, &error))?;
     let bound = listeners.addresses().map_err(|error| failed(&cannot, &error))?;
+    let gateway = arguments.gateway.bind(&runtime, gateway_token, &arguments.host)?;
     let is_new = place.is_new();
     let store: Arc<dyn proem_store::Store> = Arc::from(place.open()?);
     let described = store.describe();
@@ -120,22 +128,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             &[("event", "listening"), ("message", &message), ("url", &url), ("store", &described)],
         );
     }
+    let gateway = gateway.map(ServedGateway::start).transpose()?;
     // Dropped last: a connection to a database cannot be closed inside the runtime.
     let held = Arc::clone(&store);
     let app = App::new(store, Engine::new(), options);
-    let done: Result<&str, Failure> = runtime.block_on(async {
-        let mut terminate =
-            signal(SignalKind::terminate()).map_err(|error| failed("cannot wait for signals", &error))?;
-        let reason = Cell::new("");
-        let end = async {
-            reason.set(tokio::select! {
-                _ = tokio::signal::ctrl_c() => "SIGINT",
-                _ = terminate.recv() => "SIGTERM",
-            });
-        };
-        serve(listeners, app, end).await;
-        Ok(reason.get())
-    });
+    let done = serve_all(&runtime, listeners, app, gateway);
     // No client waits for the work that is left.
     runtime.shutdown_timeout(END_TIME_MAX);
     drop(held);
@@ -143,6 +140,35 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let message = format!("stopped by {reason}");
     log_line(LogLevel::Info, &[("event", "end"), ("message", &message), ("reason", reason)]);
     Ok(())
+}
+
+/// Serves until a signal comes, and returns its name.
+fn serve_all(
+    runtime: &Runtime,
+    listeners: Listeners,
+    app: Arc<App>,
+    gateway: Option<RunningGateway>,
+) -> Result<&'static str, Failure> {
+    runtime.block_on(async {
+        let mut terminate =
+            signal(SignalKind::terminate()).map_err(|error| failed("cannot wait for signals", &error))?;
+        let reason = Cell::new("");
+        let (ending, ended) = oneshot::channel::<()>();
+        let end = async {
+            reason.set(tokio::select! {
+                _ = tokio::signal::ctrl_c() => "SIGINT",
+                _ = terminate.recv() => "SIGTERM",
+            });
+            drop(ending);
+        };
+        let beside = async {
+            if let Some(gateway) = gateway {
+                gateway.serve(ended).await;
+            }
+        };
+        tokio::join!(serve(listeners, app, end), beside);
+        Ok(reason.get())
+    })
 }
 
 /// Returns the limits on connections.
