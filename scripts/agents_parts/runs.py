@@ -24,7 +24,10 @@ def install(folder, name, recipe):
     if recipe.get("tarball"):
         packed = subprocess.run(["npm", "pack", "--silent", wanted], cwd=place, env=env, stdout=subprocess.PIPE)
         archive = packed.stdout.decode().strip()
-        return packed.returncode == 0 and subprocess.run(["tar", "xzf", archive], cwd=place).returncode == 0
+        if packed.returncode or subprocess.run(["tar", "xzf", archive], cwd=place).returncode:
+            return False
+        beside = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", ".", *recipe.get("beside", [])]
+        return not recipe.get("beside") or subprocess.run(beside, cwd=place, env=env).returncode == 0
     (place / "package.json").write_text("{}\n")
     command = ["npm", "install", "--silent", "--no-audit", "--no-fund", wanted]
     return subprocess.run(command, cwd=place, env=env).returncode == 0
