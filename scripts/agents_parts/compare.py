@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import json
 import subprocess
 import tempfile
@@ -10,18 +11,21 @@ from agents_parts import marks
 from agents_parts.layout import Layout
 
 HEAD = """\
-| agent | version | trees | files | same files | and order | and bytes | skills |
-|---|---|--:|--:|--:|--:|--:|--:|"""
+| agent | version | trees | files | same files | and order | and bytes | rules of a folder sorted | skills |
+|---|---|--:|--:|--:|--:|--:|--:|--:|"""
 
 
 # Agents whose server puts the parts in order: what their client sends has none.
 UNORDERED = ("cursor",)
+# Folders of rules that an agent reads in the order of the file system, which is another one on every machine.
+AS_LISTED = {"claude-code": "/.claude/rules/"}
 
 
 @dataclasses.dataclass
 class Verdict:
     """The comparison of one tree; `mine` is what proem gives."""
 
+    name: str
     case: dict
     parts: list
     mine: list
@@ -39,6 +43,24 @@ class Verdict:
     @property
     def has_bytes(self):
         return self.parts == self.mine
+
+    @property
+    def has_bytes_when_sorted(self):
+        """Compares with the rules of each folder in order of their paths."""
+        return self.sorted(self.parts) == self.sorted(self.mine)
+
+    def sorted(self, parts):
+        folder, paths = AS_LISTED.get(self.name), paths_of(self.case)
+
+        def group(part):
+            path = "/" + paths.get(first(part), "").partition(":")[2]
+            return path.partition(folder)[0] if folder and folder in path else None
+
+        kept = []
+        for own, run in itertools.groupby(parts, group):
+            items = list(run)
+            kept += items if own is None else sorted(items)
+        return kept
 
     @property
     def has_skills(self):
@@ -77,16 +99,17 @@ def verdict(proem, name, line):
     parts = line["parts"]
     if name in UNORDERED:
         parts, mine = parts and sorted(parts), sorted(mine)
-    return Verdict(line["case"], ["QBEGIN0Q refused"] if parts is None else parts, mine, line["skills"], skills)
+    return Verdict(name, line["case"], ["QBEGIN0Q refused"] if parts is None else parts, mine, line["skills"], skills)
 
 
 def row(name, version, verdicts):
     count: collections.Counter[str] = collections.Counter()
     for one in verdicts:
         count["files"] += len(one.parts)
-        for key in ("has_files", "has_order", "has_bytes", "has_skills"):
+        for key in ("has_files", "has_order", "has_bytes", "has_bytes_when_sorted", "has_skills"):
             count[key] += getattr(one, key)
-    cells = [count[key] for key in ("files", "has_files", "has_order", "has_bytes", "has_skills")]
+    keys = ("files", "has_files", "has_order", "has_bytes", "has_bytes_when_sorted", "has_skills")
+    cells = [count[key] for key in keys]
     return f"| {name} | {version} | {len(verdicts)} | " + " | ".join(map(str, cells)) + " |"
 
 
@@ -103,6 +126,7 @@ def note(path, name, label, version, date, verdicts):
         "files": sum(one.has_files for one in verdicts),
         "order": order,
         "bytes": sum(one.has_bytes for one in verdicts),
+        **({"sorted": sum(one.has_bytes_when_sorted for one in verdicts)} if name in AS_LISTED else {}),
         "skills": sum(one.has_skills for one in verdicts),
     }
     known.sort(key=lambda one: one["agent"])

@@ -131,7 +131,7 @@ pub struct AppliesRecipe {
     /// The key with patterns of the files that it applies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patterns: Option<String>,
-    /// The key that is asked if the one for patterns has no value.
+    /// The key that is asked if the one for patterns is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub or_patterns: Option<String>,
     /// The patterns that mean always; by default those for everything: `*`, `**` and `**/*`.

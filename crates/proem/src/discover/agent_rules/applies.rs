@@ -29,11 +29,9 @@ impl Applies {
         if recipe.always.as_deref().is_some_and(|key| raw(&lines, key) == Some("true")) {
             return Self::Always;
         }
-        let has_value = |key: &&String| {
-            raw(&lines, key).is_some_and(|value| !value.is_empty()) || !values(&lines, key).is_empty()
-        };
+        // A key without a value counts: the other one is not read then.
         let mut keys = recipe.patterns.iter().chain(&recipe.or_patterns);
-        let patterns = value(&keys.find(has_value).cloned());
+        let patterns = value(&keys.find(|key| raw(&lines, key).is_some()).cloned());
         let is_for_all = |pattern: &String| match &recipe.everything {
             Some(all) => all.contains(pattern),
             None => matches!(pattern.as_str(), "**" | "*" | "**/*"),
