@@ -128,14 +128,24 @@ fn a_remote_turn_sends_the_files_that_the_server_does_not_have() {
     assert_eq!(reload["opened"], json!(true), "{reload}");
     let (last, _) = take(&["c"]);
     assert!(last["prefix"].as_str().unwrap().contains("Edited again."), "{last}");
+    // One step does the same: a relative directory is one of the client, and the profile that of the conversation.
+    desk.write(".sf/SYSTEM.md", b"Base of the project.");
+    let reload = desk.run(&["conversation", "reload", "c", "--cwd", ".", "--url", &url, "--format", "json"]);
+    let said = desk.said(&reload.stderr);
+    assert!(said.contains("the server has no directory {root}/work: 3 files of it are sent"), "{said}");
+    let reload: Value = serde_json::from_slice(&reload.stdout).unwrap();
+    assert_eq!(reload["opened"], json!(true), "{reload}");
+    let (last, _) = take(&["c", "--cwd", "."]);
+    assert!(last["prefix"].as_str().unwrap().starts_with("Base of the project."), "{last}");
     // Two steps of a compaction, tools and a profile, through the same door.
     let command = |arguments: &[&str]| {
         let output = desk.run(&[&["conversation"], arguments, &["--url", &url, "--format", "json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{arguments:?} {}", desk.said(&output.stderr));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let begun = command(&["compact", "c", "--begin"]);
-    assert_eq!(command(&["compact", "c", "--commit", begun["token"].as_str().unwrap()])["epoch"], json!(3));
+    let begun = command(&["compact", "c", "--begin", "--for", "anthropic"]);
+    assert!(begun["payload"]["system"].is_array(), "{begun}");
+    assert_eq!(command(&["compact", "c", "--commit", begun["token"].as_str().unwrap()])["epoch"], json!(4));
     desk.write("tools.json", br#"[{"name": "read"}]"#);
     assert_eq!(command(&["tools", "c", "--file", "tools.json"])["reason"], json!("tools"));
     desk.write(

@@ -1,7 +1,9 @@
 //! `proem bundle`: makes a workspace of a directory, for a server that does not have it.
 
 use clap::{Args, ValueHint};
+use hyper::Method;
 use proem::inspect::bundle::{DirectoryBundle, bundle};
+use proem::request::RequestUpdate;
 use proem::request::bundle::Bundle;
 use proem::{Request, Tool};
 use serde_json::json;
@@ -9,6 +11,8 @@ use serde_json::json;
 use crate::arguments::request::prompt_request;
 use crate::arguments::{Format, NoteFlags, Output, PromptFlags};
 use crate::failure::Failure;
+use crate::notes::print_note;
+use crate::remote::{Remote, encoded};
 use crate::table::{Cell, Column, Table};
 use crate::terminal::{output_columns, print, print_raw, visible, visible_line};
 
@@ -61,6 +65,51 @@ pub(crate) fn bundle_of(request: &Request) -> Result<DirectoryBundle, Failure> {
         Request { tools, ..request.clone() }
     };
     Ok(bundle(&reading(request))?)
+}
+
+/// Sends an update to a route of a conversation. If it names a directory that the server does not have, its files are sent.
+pub(crate) fn send_with_files(
+    remote: &Remote,
+    (id, route): (&str, &str),
+    update: RequestUpdate,
+) -> Result<String, Failure> {
+    let path = format!("/conversations/{}", encoded(id));
+    // A relative directory is one of this machine.
+    let cwd = update.given().cwd.as_deref().and_then(|cwd| std::path::absolute(cwd).ok());
+    let cwd = cwd.and_then(|cwd| cwd.to_str().map(str::to_owned));
+    let has_place = cwd.is_some() && update.given().workspace.is_none();
+    let update = cwd.into_iter().fold(update, RequestUpdate::with_cwd);
+    match remote.answer(Method::POST, &format!("{path}/{route}"), update.to_json()?) {
+        Err(Failure::Refused { code, .. })
+            if has_place && matches!(code.as_str(), "no_directory" | "cwd_not_allowed") =>
+        {
+            let shown = remote.get(&path).unwrap_or_default();
+            let epochs = shown["epochs"].as_array().into_iter().flatten();
+            let current = epochs.into_iter().find(|epoch| epoch["epoch"] == shown["epoch"]);
+            let profile = current.and_then(|epoch| epoch["profile"].as_str());
+            let update = with_files(update, profile)?;
+            remote.answer(Method::POST, &format!("{path}/{route}"), update.to_json()?)
+        }
+        answer => answer,
+    }
+}
+
+/// Replaces the directory of an update by the files in it that its profile reads, or else `profile`, that of the
+/// conversation.
+fn with_files(update: RequestUpdate, profile: Option<&str>) -> Result<RequestUpdate, Failure> {
+    let mut request = update.given().clone();
+    request.profile = request.profile.or_else(|| profile.map(str::to_owned));
+    let DirectoryBundle { bundle, left_out } = bundle_of(&request)?;
+    let bytes: usize = bundle.files().values().map(String::len).sum();
+    let directory = request.cwd.unwrap_or_default();
+    let count = bundle.files().len();
+    print_note(&visible_line(&format!(
+        "the server has no directory {directory}: {count} files of it are sent, {bytes} bytes"
+    )));
+    for (path, why) in left_out {
+        print_note(&visible_line(&format!("{path} is not sent: {why}")));
+    }
+    Ok(update.with_workspace(bundle.into()))
 }
 
 fn list(bundle: &Bundle) -> String {

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use anstyle::Style;
 use clap::Args;
-use hyper::Method;
 use proem::deliver::ProviderName;
-use proem::inspect::bundle::DirectoryBundle;
 use proem::request::RequestUpdate;
 use proem::turn_shape::TurnShape;
 use proem::{Caller, Conversation, Engine, Ttl, Turn};
@@ -18,9 +16,9 @@ use crate::arguments::request::prompt_update;
 use crate::arguments::store::place;
 use crate::arguments::{Format, NoteFlags, Output, PromptFlags, ServerFlags, StoreFlags};
 use crate::commands::prompt::build::TtlFlag;
-use crate::commands::prompt::bundle::bundle_of;
+use crate::commands::prompt::bundle::send_with_files;
 use crate::failure::Failure;
-use crate::notes::{print_hook_failure, print_note, print_warning};
+use crate::notes::{print_hook_failure, print_warning};
 use crate::remote::{Remote, encoded};
 use crate::terminal::{print, print_json, print_raw, visible, visible_line};
 
@@ -137,33 +135,7 @@ fn remote_turn(remote: &Remote, id: &str, mut update: RequestUpdate) -> Result<S
         let cwd = std::env::current_dir().ok().and_then(|cwd| cwd.to_str().map(str::to_owned));
         update = cwd.into_iter().fold(update, RequestUpdate::with_cwd);
     }
-    let path = format!("{path}/turn");
-    let has_place =
-        |update: &RequestUpdate| update.given().cwd.is_some() && update.given().workspace.is_none();
-    match remote.answer(Method::POST, &path, update.to_json()?) {
-        Err(Failure::Refused { code, .. })
-            if matches!(code.as_str(), "no_directory" | "cwd_not_allowed") && has_place(&update) =>
-        {
-            let update = with_files(update)?;
-            remote.answer(Method::POST, &path, update.to_json()?)
-        }
-        answer => answer,
-    }
-}
-
-/// Replaces the directory of an update by its files, for a server that does not have it.
-fn with_files(update: RequestUpdate) -> Result<RequestUpdate, Failure> {
-    let DirectoryBundle { bundle, left_out } = bundle_of(update.given())?;
-    let bytes: usize = bundle.files().values().map(String::len).sum();
-    let directory = update.given().cwd.clone().unwrap_or_default();
-    let count = bundle.files().len();
-    print_note(&visible_line(&format!(
-        "the server has no directory {directory}: {count} files of it are sent, {bytes} bytes"
-    )));
-    for (path, why) in left_out {
-        print_note(&visible_line(&format!("{path} is not sent: {why}")));
-    }
-    Ok(update.with_workspace(bundle.into()))
+    send_with_files(remote, (id, "turn"), update)
 }
 
 /// Formats the system prompt, the messages and the tools.

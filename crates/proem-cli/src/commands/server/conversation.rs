@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use hyper::Method;
+use proem::deliver::ProviderName;
+use proem::request::RequestUpdate;
 use proem::{Caller, Engine, Tool};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
@@ -14,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::request::update;
 use crate::arguments::store::open;
-use crate::arguments::{Format, Output, ServerFlags, StoreFlags};
+use crate::arguments::{Format, Output, Providers, ServerFlags, StoreFlags};
+use crate::commands::prompt::bundle::send_with_files;
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_hook_failure;
@@ -64,7 +67,10 @@ pub(crate) enum ConversationCommand {
         /// End a compaction without a new epoch
         #[arg(long, value_name = "TOKEN")]
         abort: Option<String>,
-        /// JSON file with fields of the request to change, and `messages` and `provider` of the call
+        /// Add the body of the summarising call for this provider to the JSON
+        #[arg(long = "for", value_name = "PROVIDER", value_parser = Providers, conflicts_with_all = ["commit", "abort"])]
+        provider: Option<&'static ProviderName>,
+        /// JSON file with fields of the request to change, and `messages` of the call
         #[arg(long, value_name = "FILE", conflicts_with_all = ["commit", "abort"])]
         request: Option<PathBuf>,
     },
@@ -99,6 +105,9 @@ pub(crate) enum ConversationCommand {
         /// Search for skills again, and keep other files as they were read
         #[arg(long, value_name = "WHAT", value_parser = ["skills"], conflicts_with_all = ["plan", "request"])]
         only: Option<String>,
+        /// Working directory to go on in; its files are sent to a server that does not have it
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["plan", "only"])]
+        cwd: Option<String>,
         /// JSON file with fields of the request to change
         #[arg(long, value_name = "FILE")]
         request: Option<PathBuf>,
@@ -168,12 +177,16 @@ fn from_server(remote: &Remote, command: &ConversationCommand) -> Result<Box<Raw
         ConversationCommand::Show { id, .. } | ConversationCommand::History { id, .. } => {
             written(&remote.get(&format!("/conversations/{}", encoded(id)))?)
         }
+        ConversationCommand::Reload { id, cwd: Some(cwd), request, .. } => {
+            let update = update(request.as_deref())?.with_cwd(cwd.clone());
+            raw(send_with_files(remote, (id, "reload"), update)?)
+        }
         ConversationCommand::Reload { id, plan, only, request, .. } => {
             let only = only.as_ref().map_or_else(String::new, |what| format!("&only={what}"));
             let path = format!("/conversations/{}/reload?plan={plan}{only}", encoded(id));
             written(&remote.send_body(Method::POST, &path, body(request.as_deref())?)?)
         }
-        ConversationCommand::Compact { id, begin, commit, abort, request, .. } => {
+        ConversationCommand::Compact { id, begin, commit, abort, provider, request, .. } => {
             let path = format!("/conversations/{}/compaction", encoded(id));
             match (commit, abort) {
                 (Some(token), _) => written(&remote.post(&format!("{path}/{}/commit", encoded(token)))?),
@@ -183,8 +196,8 @@ fn from_server(remote: &Remote, command: &ConversationCommand) -> Result<Box<Raw
                 }
                 (None, None) => {
                     let path = if *begin { path } else { format!("{path}?commit=true") };
-                    let answer = remote.answer(Method::POST, &path, body(request.as_deref())?)?;
-                    RawValue::from_string(answer).map_err(|error| Failure::Output(error.into()))
+                    let update = compaction_update(request.as_deref(), *provider)?;
+                    raw(remote.answer(Method::POST, &path, update.to_json()?)?)
                 }
             }
         }
@@ -247,13 +260,14 @@ fn from_store(
         ConversationCommand::Reload { id, only: Some(_), .. } => {
             written(&conversations.reload_skills(id, Caller::User)?.shape())
         }
-        ConversationCommand::Reload { id, request, .. } => {
-            let update = update(request.as_deref())?;
+        ConversationCommand::Reload { id, cwd, request, .. } => {
+            let update = cwd.iter().cloned().fold(update(request.as_deref())?, RequestUpdate::with_cwd);
             written(&conversations.reload(id, update, Caller::User)?.shape())
         }
-        ConversationCommand::Compact { id, begin, commit, abort, request, .. } => {
+        ConversationCommand::Compact { id, begin, commit, abort, provider, request, .. } => {
             let compaction = Compaction { begin: *begin, commit: commit.as_deref(), abort: abort.as_deref() };
-            compact(conversations, id, &compaction, request.as_deref())
+            let update = || compaction_update(request.as_deref(), *provider);
+            compact(conversations, id, &compaction, update)
         }
         ConversationCommand::Tools { id, file, .. } => {
             written(&conversations.set_tool_registry(id, &tools(file)?, Caller::User)?.shape())
@@ -282,7 +296,7 @@ fn compact(
     conversations: &Conversations,
     id: &str,
     compaction: &Compaction<'_>,
-    request: Option<&Path>,
+    update: impl Fn() -> Result<RequestUpdate, Failure>,
 ) -> Result<Box<RawValue>, Failure> {
     if let Some(token) = compaction.commit {
         let epoch = conversations.commit_compaction(id, token, Caller::User)?;
@@ -293,12 +307,29 @@ fn compact(
         conversations.abort_compaction(id, token)?;
         return written(&json!({ "aborted": token }));
     }
-    let begun = conversations.begin_compaction(id, update(request)?, Caller::User)?;
+    let begun = conversations.begin_compaction(id, update()?, Caller::User)?;
     let mut shape = begun.shape();
     if !compaction.begin {
         shape.epoch = conversations.commit_compaction(id, &begun.token, Caller::User)?.head.number;
     }
     written(&shape)
+}
+
+/// Builds the update of a compaction.
+fn compaction_update(
+    file: Option<&Path>,
+    provider: Option<&'static ProviderName>,
+) -> Result<RequestUpdate, Failure> {
+    let mut update = update(file)?;
+    if let Some(provider) = provider {
+        update.given_mut().provider = Some(provider.word.to_owned());
+    }
+    Ok(update)
+}
+
+/// Takes the answer of a server as it is.
+fn raw(answer: String) -> Result<Box<RawValue>, Failure> {
+    RawValue::from_string(answer).map_err(|error| Failure::Output(error.into()))
 }
 
 /// Reads a list of tools from a file.
