@@ -174,11 +174,70 @@ fn a_prompt_with_files_of_the_user_is_not_compared_by_a_server_that_does_not_rea
     let server = start(&desk, &[]);
     let (status, text) = server.ask("GET", "/conversations/mine/drift", "");
     assert!(status == 409 && text.contains("other_view") && text.contains("--user-files"), "{status} {text}");
+    // Tools need no files, so the prompt keeps them. A reload by this server cannot read them, and says so.
+    let tools = json!({"tools": [{"name": "read"}]}).to_string();
+    let (status, text) = server.ask("PUT", "/conversations/mine/tools", &tools);
+    assert!(
+        status == 200 && text.contains(r#""opened":true"#) && !text.contains("root_not_allowed"),
+        "{text}"
+    );
+    let answer = turn(&server, "mine", &json!({}));
+    assert!(answer["prefix"].as_str().unwrap().contains("CANARY-GLOBAL"), "{answer}");
     assert_eq!(server.stop(), Some(0));
     let server = start(&desk, &["--user-files"]);
     let (status, text) = server.ask("GET", "/conversations/mine/drift", "");
     assert!(status == 200 && text.contains(r#""changed":false"#), "{status} {text}");
     assert_eq!(desk.run(&["drift", "mine", "--store", "store.db"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_reload_without_the_files_of_the_user_says_so() {
+    let desk = desk();
+    let made = desk.run(&[
+        "turn",
+        "--conversation",
+        "mine",
+        "--store",
+        "store.db",
+        "-p",
+        "layers",
+        "--format",
+        "json",
+    ]);
+    assert!(desk.said(&made.stdout).contains("CANARY-GLOBAL"));
+    let server = start(&desk, &[]);
+    let (status, text) = server.ask("POST", "/conversations/mine/reload", "");
+    assert!(status == 200 && text.contains(r#""opened":true"#), "{status} {text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert!(codes(&answer).contains(&("warning", "root_not_allowed")), "{text}");
+    assert!(!turn(&server, "mine", &json!({})).to_string().contains("CANARY"));
+    // The next one loses nothing.
+    desk.write("AGENTS.md", b"Edited.");
+    let (_, text) = server.ask("POST", "/conversations/mine/reload", "");
+    assert!(text.contains(r#""opened":true"#) && !text.contains("root_not_allowed"), "{text}");
+}
+
+/// Hooks of the user may name any folder, but a server without `--user-files` does not look there, and has no warnings.
+#[test]
+fn folders_of_hooks_in_the_home_are_files_of_the_user() {
+    let desk = desk();
+    desk.write("../ext/hooked/SKILL.md", b"---\nname: hooked\ndescription: CANARY-HOOK\n---\n");
+    let hook = r#"[[hook]]
+event = "resources_discover"
+command = ["sh", "-c", "echo '{\"skill_paths\": [\"~/ext\"]}'"]
+"#;
+    desk.write("../.config/proem/proem.toml", hook.as_bytes());
+    for (flags, expected) in [(&[][..], false), (&["--user-files"][..], true)] {
+        let server = start(&desk, flags);
+        for (profile, request, _) in profiles() {
+            let answer = turn(&server, &format!("{profile}-{}", flags.len()), &request);
+            assert_eq!(answer["prefix"].to_string().contains("CANARY-HOOK"), expected, "{profile}: {answer}");
+            let said = codes(&answer);
+            assert!(!said.contains(&("warning", "absent")), "{profile}: {answer}");
+            let about = said.iter().filter(|(_, code)| *code == "root_not_allowed").count();
+            assert!(expected || about == 1, "{profile}: {answer}");
+        }
+    }
 }
 
 /// A client names folders for a conversation: they are as far out of reach as files of its templates.
@@ -194,6 +253,8 @@ fn resources_of_a_client_lie_in_its_workspace() {
         json!({"skill_paths": [private], "asset_paths": [private], "prompt_paths": [private.join("x.toml")]});
     let (status, text) = server.ask("POST", "/conversations/c/resources", &body.to_string());
     assert_eq!(status, 200, "{text}");
+    let changed: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(codes(&changed), [("warning", "root_not_allowed"); 3], "{text}");
     let answer = turn(&server, "c", &json!({}));
     assert!(!answer.to_string().contains("CANARY-PRIVATE"), "{answer}");
     let (_, text) =

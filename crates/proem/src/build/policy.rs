@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::request::Tool;
+use crate::sections::unused_fields;
 
 /// The rules of a profile for the life of its prompts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct PromptPolicy {
     /// The tools of a request that gives none: names and descriptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub default_tools: Vec<(String, Option<String>)>,
+    /// The fields of requests that no prompt of the profile depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unused_fields: Vec<String>,
 }
 
 impl PromptPolicy {
@@ -39,6 +43,12 @@ impl PromptPolicy {
                 let tool = |name: &String| (name.clone(), tools.descriptions.get(name).cloned());
                 tools.default.iter().map(tool).collect()
             },
+            // Packs also hold the wording of messages and of compactions.
+            unused_fields: unused_fields::unused(profile)
+                .into_iter()
+                .filter(|field| *field != "packs")
+                .map(str::to_owned)
+                .collect(),
         }
     }
 

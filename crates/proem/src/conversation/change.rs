@@ -228,11 +228,12 @@ impl Conversations {
         wish: Wish,
         mut next: impl FnMut(&Loaded) -> Result<State, ConversationError>,
     ) -> Result<Changed, ConversationError> {
-        let mut before = Vec::new();
+        let (mut before, mut is_narrowed) = (Vec::new(), false);
         let Advanced { loaded, is_opened, built } = self.locks.hold(id, || {
             for _ in 0..CHANGE_ATTEMPTS_MAX {
                 let loaded = self.known(id)?;
                 before = loaded.epoch.frozen.notes().to_vec();
+                is_narrowed = viewer_of(&loaded.epoch, caller).is_none();
                 let state = next(&loaded)?;
                 if let Some(done) = self.advance(&loaded, state, wish, caller)? {
                     return Ok(done);
@@ -247,6 +248,9 @@ impl Conversations {
         let built = built.iter().flat_map(|built| built.build.notes());
         let is_new = |note: &&Note| note.severity > Severity::Info && !before.contains(note);
         notes.extend(built.filter(is_new).cloned());
+        notes.extend(
+            (is_narrowed && is_opened && wish.reading == Reading::Everything).then(without_user_files),
+        );
         Ok(Changed { epoch: Arc::clone(&loaded.epoch), is_opened, pending, notes })
     }
 
@@ -313,8 +317,13 @@ impl Conversations {
         let request = state.build_request(self.name(&loaded.epoch.head.conversation));
         let (mut build_state, base) = self.sources(loaded, reading)?;
         build_state.added = state.resources.clone();
-        let caller = viewer_of(&loaded.epoch, caller).unwrap_or(caller);
-        self.build(&request, caller, build_state, base)
+        let viewer = viewer_of(&loaded.epoch, caller);
+        let mut built = self.build(&request, viewer.unwrap_or(caller), build_state, base)?;
+        // The texts that are not read again keep their view.
+        if viewer.is_none() && reading != Reading::Everything {
+            built.caller = viewer_of(&loaded.epoch, Caller::User).unwrap_or(caller);
+        }
+        Ok(built)
     }
 
     /// Returns what a build starts from.
@@ -522,6 +531,14 @@ pub(super) fn waiting(field: &str, policy: &PromptPolicy) -> Note {
         "the prompt of this conversation never changes: begin another conversation"
     };
     Note::new(Code::PendingChange, Severity::Info, message).with_hint(hint)
+}
+
+/// Notes that a server without the files of the user built a prompt that had them.
+fn without_user_files() -> Note {
+    let message = "the prompt was built with files of the user, which this server does not read: the new one has none of them";
+    Note::new(Code::RootNotAllowed, Severity::Warning, message).with_hint(
+        "start the server with `--user-files`, or reload on the machine of that user with `--store`",
+    )
 }
 
 /// Notes names that no tool has.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::observe::host::Host;
 use crate::request::caller::Caller;
 use crate::request::{Request, RequestUpdate};
-use crate::sections::{base_text, tools};
+use crate::sections::{base_text, scope, tools};
 use crate::settings::world::World;
 
 /// Checks the given values of a call.
@@ -16,6 +16,7 @@ pub(super) fn check_update(update: &RequestUpdate, caller: Caller) -> Result<(),
     base_text::refuse_two(given)?;
     Host::observe(given, caller)?;
     tools::duplicates(given.tools.as_deref().unwrap_or_default())?;
+    given.scope.as_ref().map_or(Ok(()), scope::check)?;
     messages::check(given)?;
     provider_of(given).map(drop)
 }

@@ -110,6 +110,7 @@ impl LoadedEpoch {
             has_turn: self.head.has_turn,
             cwd: self.head.cwd.clone(),
             default_tools: Vec::new(),
+            unused_fields: Vec::new(),
         });
         Build::new(self.frozen.as_ref().clone(), Suffix::default(), &self.request, policy)
     }
@@ -181,7 +182,8 @@ pub(super) fn turn_request_in(epoch: &LoadedEpoch, state: &State, conversation: 
 fn with_inputs<T>(epoch: &LoadedEpoch, work: impl FnOnce(FrozenInputs<'_>) -> T) -> T {
     let none = ResourcePaths::default();
     let resources = epoch.details.as_ref().map_or(&none, |details| &details.resources);
-    work(FrozenInputs { request: &epoch.request, resources, facts: &epoch.facts() })
+    let unused = epoch.details.as_ref().map_or(&[][..], |details| &details.policy.unused_fields);
+    work(FrozenInputs { request: &epoch.request, resources, facts: &epoch.facts(), unused })
 }
 
 /// A prompt that was built for a conversation, with the world that it was built in.

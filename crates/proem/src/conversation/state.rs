@@ -92,6 +92,8 @@ pub struct FrozenInputs<'f> {
     pub resources: &'f ResourcePaths,
     /// The keys of the variables that its text depends on.
     pub facts: &'f BTreeSet<String>,
+    /// The fields that its profile has no use for.
+    pub unused: &'f [String],
 }
 
 #[derive(Serialize, Deserialize)]
@@ -289,7 +291,11 @@ pub(super) fn reason_of(field: &str) -> Option<&'static str> {
 
 /// Tells whether a field that differs could change the frozen text.
 fn is_changed(field: &str, next: &Request, frozen: FrozenInputs<'_>) -> bool {
-    let FrozenInputs { request, facts, .. } = frozen;
+    let FrozenInputs { request, facts, unused, .. } = frozen;
+    // Another profile may use it.
+    if unused.iter().any(|unused| unused == field) && next.profile == request.profile {
+        return false;
+    }
     if let Some((_, key)) = BY_VARIABLE.iter().find(|(name, _)| *name == field) {
         return facts.contains(*key);
     }
@@ -350,13 +356,15 @@ mod tests {
 
     fn pending(state: &State, frozen: &Request, facts: &[&str]) -> Vec<&'static str> {
         let facts = facts.iter().map(|key| (*key).to_owned()).collect();
-        let inputs = FrozenInputs { request: frozen, resources: &ResourcePaths::default(), facts: &facts };
+        let resources = &ResourcePaths::default();
+        let inputs = FrozenInputs { request: frozen, resources, facts: &facts, unused: &[] };
         state.pending(inputs).iter().map(|pending| pending.field).collect()
     }
 
     fn turn_request(state: &State, frozen: &Request, facts: &[&str]) -> Request {
         let facts = facts.iter().map(|key| (*key).to_owned()).collect();
-        let inputs = FrozenInputs { request: frozen, resources: &ResourcePaths::default(), facts: &facts };
+        let resources = &ResourcePaths::default();
+        let inputs = FrozenInputs { request: frozen, resources, facts: &facts, unused: &[] };
         state.turn_request(inputs, Some("c"))
     }
 

@@ -1,5 +1,7 @@
 //! One turn: the stored prompt, the facts of the moment, hooks, and the answer.
 
+mod notes;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
@@ -10,7 +12,7 @@ use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::Reason;
 use proem_core::variable::{self, ReadFrom};
 
-use super::change::{Advanced, Reading, Wish, waiting};
+use super::change::{Advanced, Reading, Wish};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
     Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, check_id,
@@ -73,8 +75,8 @@ impl Conversations {
         let Started { advanced, is_first, expected_miss, is_other_session } = started;
         let Advanced { loaded, is_opened, built } = advanced;
         let epoch = &loaded.epoch;
-        let mut notes = notes_of_start(&loaded, &update, caller, is_first || is_opened)?;
-        notes.extend(is_other_session.then(other_session));
+        let mut notes = notes::of_start(&loaded, &update, caller, is_first || is_opened)?;
+        notes.extend(is_other_session.then(notes::other_session));
         let request = self.turn_request(&loaded, &update);
         let memory = self.recent.memory(id);
         let (world, fresh) = match built {
@@ -161,7 +163,9 @@ impl Conversations {
             return Ok(None);
         }
         let pending = loaded.pending();
-        if pending.iter().any(|field| update.names(field.field) || update.removes(field.field)) {
+        let is_noted = pending.iter().any(|field| update.names(field.field) || update.removes(field.field))
+            || notes::unused(&loaded, update).next().is_some();
+        if is_noted {
             return Ok(None);
         }
         Ok(Some(self.plain_turn(&loaded, pending)))
@@ -363,7 +367,7 @@ impl Conversations {
         let suffix = match observed {
             Ok(suffix) => suffix,
             Err(error) => {
-                notes.push(not_observed(&error));
+                notes.push(notes::not_observed(&error));
                 last.clone().unwrap_or_else(|| Suffix::from_boundary(epoch.boundary()))
             }
         };
@@ -485,31 +489,6 @@ fn signature(loaded: &Loaded, request: &Request) -> Signature {
     Signature::new(&request, &loaded.epoch.frozen, &loaded.epoch.head.cwd)
 }
 
-/// Returns the notes that a turn begins with: those of a new prompt, or of changes that wait.
-fn notes_of_start(
-    loaded: &Loaded,
-    update: &RequestUpdate,
-    caller: Caller,
-    is_new: bool,
-) -> Result<Vec<Note>, ConversationError> {
-    let epoch = &loaded.epoch;
-    let mut notes = if is_new { epoch.frozen.notes().to_vec() } else { Vec::new() };
-    let is_given = |field: &&PendingField| update.names(field.field) || update.removes(field.field);
-    let pending = loaded.pending();
-    let given: Vec<&PendingField> = pending.iter().filter(is_given).collect();
-    if !given.is_empty() {
-        let policy = policy_of(epoch, caller)?;
-        notes.extend(given.iter().map(|field| waiting(field.field, &policy)));
-    }
-    if update.names("host") && !is_new {
-        notes.extend(fixed_note(&loaded.state.contradicted()));
-    }
-    if let Some(tools) = &update.given().tools {
-        notes.extend(duplicates(tools)?);
-    }
-    Ok(notes)
-}
-
 /// Tells whether a first epoch answers a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Delivered {
@@ -570,29 +549,4 @@ fn is_of_git(key: &str) -> bool {
 
 fn is_git_failure(value: &Result<String, Absence>) -> bool {
     matches!(value, Err(Absence::TimedOut | Absence::GitFailed(_)))
-}
-
-/// Notes facts of the host that were fixed when the conversation began.
-fn fixed_note(keys: &[&str]) -> Option<Note> {
-    let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-    (!keys.is_empty()).then(|| {
-        let message = format!(
-            "`host` gives other values for facts that are fixed for the life of the conversation: {}",
-            names.join(", ")
-        );
-        Note::new(Code::PendingChange, Severity::Info, message)
-            .with_hint("begin another conversation, or give the value in `variables`")
-    })
-}
-
-/// Notes that a running session of another backend or with other servers must not be used for this turn.
-fn other_session() -> Note {
-    let message = "the backend or the servers are others than in the turn before: the running session must not be reused";
-    Note::new(Code::PendingChange, Severity::Warning, message)
-        .with_hint("compare `signature` with that of the turn before, and start another session")
-}
-
-fn not_observed(error: &Error) -> Note {
-    let message = format!("the facts of this turn are those of an earlier one: {error}");
-    Note::new(Code::Absent, Severity::Warning, message)
 }

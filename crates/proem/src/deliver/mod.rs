@@ -169,7 +169,8 @@ pub fn deliver(
     models: &Models,
     options: &DeliverOptions,
 ) -> Result<Delivery, Error> {
-    deliver_hooked(provider, build, request, (models, options), HookedCall::default())
+    let (delivery, _) = deliver_hooked(provider, build, request, (models, options), HookedCall::default())?;
+    Ok(delivery)
 }
 
 /// The changes that hooks make to one call.
@@ -183,14 +184,15 @@ pub(crate) struct HookedCall<'h, 'c> {
     pub(crate) context: Option<&'h mut turn::Context<'c>>,
 }
 
-/// Converts a prompt and its conversation to the parts of a request to a provider, with the changes of hooks.
+/// Converts a prompt and its conversation to the parts of a request to a provider, with the changes of hooks. Returns the
+/// messages of the call, too, if hooks changed them.
 pub(crate) fn deliver_hooked(
     provider: Provider,
     build: &Build,
     request: &Request,
     (models, options): (&Models, &DeliverOptions),
     hooked: HookedCall<'_, '_>,
-) -> Result<Delivery, Error> {
+) -> Result<(Delivery, Option<Vec<RawMessage>>), Error> {
     let mut notes = Vec::new();
     let model = request.model.as_deref();
     let known = model.and_then(|name| models.find(name));
@@ -226,14 +228,16 @@ pub(crate) fn deliver_hooked(
         cause: ErrorCause::new(error),
     };
     let history = history.map_err(unsent)?;
-    if let Some(context) = hooked.context {
+    let rewritten = hooked.context.map(|context| context.apply(history.clone()));
+    let rewritten = rewritten.filter(|messages| *messages != history);
+    if let Some(messages) = &rewritten {
         // The text of the carriers is in the messages already.
         let texts = PromptTexts { first_user: None, turn: None, ..texts };
-        conversation = Conversation::new(provider, shape, &context.apply(history.clone()), &texts)?;
+        conversation = Conversation::new(provider, shape, messages, &texts)?;
     }
     let payload = (provider.rules().payload)(&input, conversation, &mut notes);
     let payload = payload.and_then(|payload| serde_json::value::to_raw_value(&payload)).map_err(unsent)?;
-    Ok(Delivery { payload, history, notes })
+    Ok((Delivery { payload, history, notes }, rewritten))
 }
 
 /// Writes messages as text.

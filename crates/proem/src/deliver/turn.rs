@@ -40,7 +40,8 @@ pub struct Turn {
     pub signature: Signature,
     /// The system prompt of this turn: the frozen one and the text of this turn, unless a hook changed it.
     pub system_prompt: String,
-    /// The messages of this call, after the hooks for `context`.
+    /// The messages of this call, after the hooks for `context`. Those that hooks rewrote are in the provider's shape if the
+    /// turn names one.
     pub messages: Vec<RawMessage>,
     /// The messages to store: without the changes of the hooks for `context`.
     pub history: Vec<RawMessage>,
@@ -148,9 +149,10 @@ pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error>
                 injected: &injected,
                 context: (!handlers.is_empty()).then_some(&mut context),
             };
-            let delivered = deliver_hooked(provider, build, request, (&models, &options), hooked)?;
+            let (delivered, rewritten) =
+                deliver_hooked(provider, build, request, (&models, &options), hooked)?;
             notes.extend(delivered.notes);
-            (neutral, delivered.history, Some(delivered.payload))
+            (rewritten.unwrap_or(neutral), delivered.history, Some(delivered.payload))
         }
     };
     notes.append(&mut context.notes);

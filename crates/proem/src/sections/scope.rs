@@ -5,6 +5,17 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::Error;
 use crate::request::{Permission, Scope, ScopeRule};
 
+/// Refuses a scope that no prompt can be built from.
+pub(crate) fn check(scope: &Scope) -> Result<(), Error> {
+    if scope.allow.is_empty() {
+        return Err(Error::request_with_hint(
+            "`scope.allow` is empty",
+            "allow at least one path, or leave `scope` out: then the working directory is allowed",
+        ));
+    }
+    scope.allow.iter().chain(&scope.deny).try_for_each(check_rule)
+}
+
 /// The summary: every allowed path as readable, then the writable ones, in the order of declaration.
 ///
 /// Without a scope the working directory is readable and writable, with everything below it.
@@ -15,16 +26,7 @@ pub(crate) fn summary(scope: Option<&Scope>, cwd: &Path) -> Result<String, Error
         recursive: Some(true),
     };
     let allowed: Vec<&ScopeRule> = scope.map_or_else(|| vec![&whole], |scope| scope.allow.iter().collect());
-    if allowed.is_empty() {
-        return Err(Error::request_with_hint(
-            "`scope.allow` is empty",
-            "allow at least one path, or leave `scope` out: then the working directory is allowed",
-        ));
-    }
-    let denied = scope.into_iter().flat_map(|scope| &scope.deny);
-    for rule in allowed.iter().copied().chain(denied) {
-        check(rule)?;
-    }
+    scope.map_or_else(|| check_rule(&whole), check)?;
     let mut lines = vec!["Readable:".to_owned()];
     lines.extend(allowed.iter().map(|rule| line(rule)));
     let writable: Vec<&ScopeRule> =
@@ -36,7 +38,7 @@ pub(crate) fn summary(scope: Option<&Scope>, cwd: &Path) -> Result<String, Error
     Ok(lines.join("\n"))
 }
 
-fn check(rule: &ScopeRule) -> Result<(), Error> {
+fn check_rule(rule: &ScopeRule) -> Result<(), Error> {
     if rule.target.chars().any(char::is_control) {
         let message = format!("the scope's target `{}` has control characters", rule.target.escape_debug());
         return Err(Error::request_with_hint(message, "a path in a prompt stands on one line"));

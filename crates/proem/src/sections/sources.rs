@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proem_core::note::Note;
+use proem_core::note::{Code, Note, Severity};
 
 use crate::discover::catalog::{Catalog, RequestPack};
 use crate::discover::libraries::Libraries;
-use crate::discover::out_of_reach;
 use crate::error::Error;
 use crate::hooks::{self, Hook, HookFailure, Resources, ResourcesDiscover};
-use crate::observe::file::canonical;
+use crate::observe::file::{canonical, shown};
 use crate::observe::workspace::Workspace;
 use crate::request::Request;
 use crate::request::caller::{Author, Caller};
@@ -50,7 +49,7 @@ impl Sources {
         let tools = Tools::new(request, profile)?;
         let is_run_now = state.resources.is_none();
         let (mut resources, failures) = resources(state, hooks, world, &workspace);
-        let (added, is_out_of_reach) = added(state, world, &workspace, request);
+        let (added, refused) = added(state, world, &workspace, request);
         resources.extend(added);
         if is_run_now {
             let reader = if state.withholds_hook_output { Caller::REMOTE } else { caller };
@@ -59,21 +58,26 @@ impl Sources {
         // They belong to the prompt that was built without the hooks that failed.
         let hook_notes = state.hook_notes.iter().filter(|_| parts == Parts::All).cloned();
         let notes = notes.iter().cloned().chain(hook_notes).chain(tools.notes.iter().cloned());
-        let notes = notes.chain(is_out_of_reach.then(out_of_reach)).collect();
+        let notes = notes.chain(refused.iter().map(|path| not_added(path))).collect();
         let libraries = Libraries::new(&world.host, &workspace).with_folders(&resources.assets);
         let catalog = catalog(world, &workspace, request, caller, &resources)?;
         Ok(Self { workspace, tools, resources, libraries, catalog, notes })
     }
 }
 
-/// Returns the resources that were added to the conversation, and whether some of them are out of the caller's reach: a
+/// Returns the resources that were added to the conversation, and the paths of those that are out of the caller's reach: a
 /// remote client may name those of its workspace only, where hooks of the user may name any.
-fn added(state: &BuildState, world: &World, workspace: &Workspace, request: &Request) -> (Resources, bool) {
+fn added(
+    state: &BuildState,
+    world: &World,
+    workspace: &Workspace,
+    request: &Request,
+) -> (Resources, Vec<PathBuf>) {
     let World { host, config, .. } = world;
     let mut added = Resources::default();
     added.add(&state.added, Path::new(workspace.cwd()), host.home().as_deref());
     if !host.caller().is_remote() {
-        return (added, false);
+        return (added, Vec::new());
     }
     let policy = Resolver::new(request, host, workspace, config).read_policy(Author::Other);
     let is_near = |path: &PathBuf| {
@@ -81,12 +85,18 @@ fn added(state: &BuildState, world: &World, workspace: &Workspace, request: &Req
     };
     let Resources { skills, packs, assets } = &mut added;
     let mut lists = [skills, packs, assets];
-    let before: usize = lists.iter().map(|list| list.len()).sum();
+    let mut refused = Vec::new();
     for list in &mut lists {
-        list.retain(is_near);
+        refused.extend(list.extract_if(.., |path| !is_near(path)));
     }
-    let after: usize = lists.iter().map(|list| list.len()).sum();
-    (added, after < before)
+    (added, refused)
+}
+
+/// Notes an added path that a remote client may not name, whether or not something is there.
+fn not_added(path: &Path) -> Note {
+    let message = format!("the added path {} is not used: it is outside of the workspace", shown(path));
+    Note::new(Code::RootNotAllowed, Severity::Warning, message)
+        .with_hint("add paths below the working directory or its git repository")
 }
 
 /// Loads the catalog where a section takes its wording from it.

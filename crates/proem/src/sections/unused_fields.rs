@@ -15,6 +15,23 @@ pub(crate) fn is_catalogued(section: &SectionRecipe) -> bool {
 
 /// Notes the fields of the request that this profile has no use for.
 pub(crate) fn fields(request: &Request, profile: &Profile) -> Vec<Note> {
+    let is_given = |field: &&str| match *field {
+        "system" => request.system.is_some(),
+        "template" => request.template.is_some(),
+        "instruction" => request.instruction.is_some(),
+        "scope" => request.scope.is_some(),
+        "packs" => request.packs.is_some(),
+        "residents" => request.residents.is_some(),
+        "project" => request.project.is_some(),
+        "first_user_text" => request.first_user_text.is_some(),
+        "append" => request.append.is_some(),
+        _ => request.recalled.is_some(),
+    };
+    unused(profile).into_iter().filter(is_given).map(|field| unused_field(field, &profile.name)).collect()
+}
+
+/// Returns the fields of requests that no section of a profile uses.
+pub(crate) fn unused(profile: &Profile) -> Vec<&'static str> {
     let takes =
         |field: GivenField| profile.sections.iter().any(|section| section.content == Content::Given(field));
     let collects = |what: &[Collection]| {
@@ -30,23 +47,20 @@ pub(crate) fn fields(request: &Request, profile: &Profile) -> Vec<Note> {
         matches!(&section.content, Content::Collected(Collection::Documents(recipe))
             if recipe.unless_first_user_starts.is_some())
     });
+    let has_base = base_text::is_in(profile);
     let fields = [
-        ("system", request.system.is_some() && !base_text::is_in(profile)),
-        ("template", request.template.is_some() && !base_text::is_in(profile)),
-        ("instruction", request.instruction.is_some() && !base_text::is_in(profile)),
-        ("scope", request.scope.is_some() && !collects(&[Collection::Scope])),
-        ("packs", request.packs.is_some() && !is_catalogued),
-        (
-            "residents",
-            request.residents.is_some() && !collects(&[Collection::Knowledge, Collection::Workflows]),
-        ),
-        ("project", request.project.is_some() && !uses_project),
-        ("first_user_text", request.first_user_text.is_some() && !reads_first_user),
-        ("append", request.append.is_some() && !takes(GivenField::Append)),
-        ("recalled", request.recalled.is_some() && !takes(GivenField::Recalled)),
+        ("system", has_base),
+        ("template", has_base),
+        ("instruction", has_base),
+        ("scope", collects(&[Collection::Scope])),
+        ("packs", is_catalogued),
+        ("residents", collects(&[Collection::Knowledge, Collection::Workflows])),
+        ("project", uses_project),
+        ("first_user_text", reads_first_user),
+        ("append", takes(GivenField::Append)),
+        ("recalled", takes(GivenField::Recalled)),
     ];
-    let unused = fields.into_iter().filter(|(_, is_unused)| *is_unused);
-    unused.map(|(field, _)| unused_field(field, &profile.name)).collect()
+    fields.into_iter().filter(|(_, is_used)| !is_used).map(|(field, _)| field).collect()
 }
 
 /// Notes a configured template that has nothing to replace.
@@ -56,7 +70,8 @@ pub(crate) fn template(config: &Config, profile: &Profile) -> Option<Note> {
     Some(Note::new(Code::UnusedField, Severity::Warning, message))
 }
 
-fn unused_field(field: &str, profile: &str) -> Note {
+/// Notes a field of a request that a profile has no use for.
+pub(crate) fn unused_field(field: &str, profile: &str) -> Note {
     let message = format!("the profile `{profile}` has no use for the request's `{field}`");
     Note::new(Code::UnusedField, Severity::Warning, message)
         .with_source(Source::Request { field: field.into(), place: None })

@@ -124,7 +124,9 @@ pub(crate) fn find(
         let known = search.found.candidates.len();
         if let Err(why @ (Absence::OutsideRoots | Absence::PathEscape)) = search.policy.check_as_written(path)
         {
+            // One note is about all that the caller may not look at.
             search.out_of_reach(path, &why);
+            continue;
         } else if is_dir(path) {
             let (path, depth_max) = (path.clone(), SKILL_DEPTH_MAX);
             let root = Root { path, owner: Owner::User, files: true, named_by_file: true, depth_max };
