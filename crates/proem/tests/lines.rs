@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use proem::compare::{Owner, Snapshot, compare};
+use proem::tokens::Tokenizer;
 use proem::{Build, Caller, Request, build};
 use proem_core::source::Source;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::json;
 
 /// Profiles, and the file that each of them reads.
@@ -68,13 +71,24 @@ fn write(folder: &Path, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn built(folder: &Path, profile: &str) -> Build {
+fn request(folder: &Path, profile: &str) -> Request {
     let cwd = folder.join("work");
     let request = json!({
         "profile": profile, "cwd": cwd,
-        "host": { "home": folder.join("home"), "config_dir": folder.join("home/.config/proem"), "env": {} },
+        "host": {
+            "home": folder.join("home"), "config_dir": folder.join("home/.config/proem"), "env": {},
+            "now": "2026-03-07T14:55:05Z",
+        },
     });
-    build(&Request::from_json(&request.to_string()).unwrap(), Caller::User).unwrap()
+    Request::from_json(&request.to_string()).unwrap()
+}
+
+fn built(folder: &Path, profile: &str) -> Build {
+    build(&request(folder, profile), Caller::User).unwrap()
+}
+
+fn snapshot(folder: &Path, profile: &str) -> Snapshot {
+    Snapshot::new(profile, built(folder, profile).frozen(), &request(folder, profile), None)
 }
 
 /// Returns a line as it appears in a prompt: characters without width may be removed.
@@ -128,6 +142,48 @@ proptest! {
             let is_own = |line: &&str| line.starts_with("line ") && !first.contains("<!-- a comment\n");
             for line in first.lines().filter(is_own) {
                 prop_assert!(met.contains_key(plain(line).trim()), "{}: {:?} of {} is not met", profile, line, name);
+            }
+        }
+    }
+}
+
+/// Returns the line of each owner that is a file.
+fn lines_of<'o>(owners: impl Iterator<Item = &'o Owner>) -> Vec<Option<usize>> {
+    let is_file =
+        |owner: &&Owner| matches!(owner.source, Source::File { .. } | Source::Variable { path: Some(_), .. });
+    owners.filter(is_file).map(|owner| owner.line).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    /// `diff` names the line that was edited, wherever comments, blank lines and imports were taken out before it.
+    #[test]
+    fn a_difference_names_the_line_of_the_file(first in document(), chosen in any::<Index>()) {
+        let is_own = |line: &str| line.starts_with("line ");
+        let own: Vec<usize> = first.split('\n').enumerate().filter(|(_, line)| is_own(line)).map(|(at, _)| at).collect();
+        prop_assume!(!own.is_empty());
+        let edited = own[chosen.index(own.len())];
+        let second: Vec<String> = first
+            .split('\n')
+            .enumerate()
+            .map(|(at, line)| if at == edited { line.replacen("line", "LINE", 1) } else { line.to_owned() })
+            .collect();
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("work/.git")).unwrap();
+        write(folder.path(), "work/docs/other.md", "\nother\n");
+        for (profile, name) in PROFILES {
+            let name = format!("work/{name}");
+            write(folder.path(), &name, &first);
+            let before = snapshot(folder.path(), profile);
+            write(folder.path(), &name, &second.join("\n"));
+            let after = snapshot(folder.path(), profile);
+            fs::remove_file(folder.path().join(name)).unwrap();
+            let found = compare(&before, &after, Tokenizer::Estimate).differences;
+            let sides = [lines_of(found.iter().filter_map(|one| one.a.as_ref())), lines_of(found.iter().filter_map(|one| one.b.as_ref()))];
+            // A rule that has no text without comments is left out, with all of its lines.
+            if !found.is_empty() {
+                prop_assert_eq!(sides, [[Some(edited + 1)], [Some(edited + 1)]], "{}: {:?}", profile, first);
             }
         }
     }

@@ -331,14 +331,12 @@ impl<'u> Differences<'u> {
         let is_end = !passed.is_empty() && passed.len() == unit.text.len();
         // The end of a text belongs to its last line.
         let passed = if is_end { passed.trim_end_matches('\n') } else { passed };
-        let begin = match &unit.first.source {
-            Source::Variable { path: Some(_), .. } => Some(1),
-            other => other.place().map(|place| place.line),
-        };
+        let inside =
+            if is_end { passed.floor_char_boundary(passed.len().saturating_sub(1)) } else { passed.len() };
         Owner {
             section: unit.key.section.map(str::to_owned),
             source: unit.first.source.without_place(),
-            line: begin.map(|line| line + passed.matches('\n').count()),
+            line: unit.line_at(inside),
             is_end,
         }
     }

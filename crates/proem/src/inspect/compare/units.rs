@@ -15,8 +15,10 @@ pub(super) struct Unit<'t> {
     pub(super) key: Key<'t>,
     pub(super) bytes: Range<usize>,
     pub(super) text: &'t str,
-    /// The first span, which has the place in the source.
+    /// The first span.
     pub(super) first: &'t Span,
+    /// All of its spans, which have the places in the source.
+    spans: &'t [Span],
 }
 
 /// The identity of a unit in two prompts. All of it is borrowed: most units of two prompts are the same, and are
@@ -90,7 +92,7 @@ pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
     let mut sections = carrier.section_index();
     let text = |bytes: &Range<usize>| carrier.text.get(bytes.clone()).unwrap_or_default();
     let mut units: Vec<Unit<'_>> = Vec::new();
-    for span in &carrier.spans {
+    for (index, span) in carrier.spans.iter().enumerate() {
         let section = sections.at(span.bytes.start);
         let said = is_said_by_template(span).then(|| text(&span.bytes));
         let key = Key { section, source: &span.source, said };
@@ -98,8 +100,13 @@ pub(super) fn units(carrier: &CarrierText) -> Vec<Unit<'_>> {
             Some(last) if said.is_none() && last.key == key => {
                 last.bytes.end = span.bytes.end;
                 last.text = text(&last.bytes);
+                last.spans = carrier.spans.get(index - last.spans.len()..=index).unwrap_or_default();
             }
-            _ => units.push(Unit { key, bytes: span.bytes.clone(), text: text(&span.bytes), first: span }),
+            _ => {
+                let (bytes, text, spans) =
+                    (span.bytes.clone(), text(&span.bytes), std::slice::from_ref(span));
+                units.push(Unit { key, bytes, text, first: span, spans });
+            }
         }
     }
     units
@@ -122,6 +129,20 @@ pub(super) enum UnitRole {
 }
 
 impl Unit<'_> {
+    /// Returns the line of the source that has the byte `inside` of the text, or its end.
+    pub(super) fn line_at(&self, inside: usize) -> Option<usize> {
+        let at = self.bytes.start + inside;
+        let index = self.spans.partition_point(|span| span.bytes.end <= at);
+        let span = self.spans.get(index).or(self.spans.last())?;
+        let (first, start) = match &self.first.source {
+            // The whole file is inserted.
+            Source::Variable { path: Some(_), .. } => (1, 0),
+            _ => (span.source.place()?.line, span.bytes.start - self.bytes.start),
+        };
+        let passed = self.text.get(start..inside).unwrap_or_default();
+        Some(first + passed.matches('\n').count())
+    }
+
     pub(super) fn role(&self) -> UnitRole {
         let is_said = self.key.said.is_some();
         match &self.first.source {
