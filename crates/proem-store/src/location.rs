@@ -52,6 +52,9 @@ impl StoreLocation {
         if lacks_scheme(text) {
             return Err(invalid("this is a URL without a scheme".into(), FORMS.into()));
         }
+        if path_holds_url(text) {
+            return Err(invalid("the path contains a URL".into(), FORMS.into()));
+        }
         let Some((scheme, rest)) = scheme(text) else { return Ok(Self::Sqlite(text.into())) };
         match scheme.to_ascii_lowercase().as_str() {
             "sqlite" if rest.is_empty() => Err(invalid("the path is missing".into(), FORMS.into())),
@@ -136,7 +139,7 @@ impl fmt::Debug for StoreLocation {
 /// ```
 #[must_use]
 pub fn redacted(text: &str) -> String {
-    if has_keyword(text) || lacks_scheme(text) {
+    if has_keyword(text) || lacks_scheme(text) || path_holds_url(text) {
         return "…".into();
     }
     let Some((scheme, rest)) = scheme(text) else { return text.to_owned() };
@@ -167,6 +170,17 @@ fn lacks_scheme(text: &str) -> bool {
         text.bytes().all(is_of_scheme)
     };
     is_marked || before.is_some_and(|before| !before.contains(['/', '\\']) && !is_word(before))
+}
+
+/// Tells whether the path of a name contains a URL, such as `sqlite:postgres://me:secret@db/x`. Its colon may be encoded.
+fn path_holds_url(text: &str) -> bool {
+    let path = match scheme(text) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("sqlite") => rest,
+        Some(_) => return false,
+        None => text,
+    };
+    let path = path.to_ascii_lowercase();
+    path.contains("://") || path.contains("%3a//")
 }
 
 /// Tells whether a text is a list such as `host=db password=secret`.
