@@ -85,6 +85,25 @@ fn certificates_are_checked_as_the_mode_says() {
         OTHER_NAME,
     );
     of_the_system(&url, &authority);
+    signed_by_itself(&server, &url, &plain_url);
+}
+
+/// The certificate that a server presents may be trusted itself.
+fn signed_by_itself(server: &PostgresServer, url: &str, plain_url: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = Authority::self_signed(folder.path(), "own", "DNS:localhost");
+    server.present(&certificate, &key);
+    let root = format!("sslrootcert={}", certificate.display());
+    works(&format!("{url}?sslmode=verify-full&{root}"), &[]);
+    works(&format!("{plain_url}?sslmode=verify-ca&{root}"), &[]);
+    works(&format!("{url}?sslmode=verify-full"), &[("SSL_CERT_FILE", certificate.to_str().unwrap())]);
+    let full = format!("{plain_url}?sslmode=verify-full&{root}");
+    refused(&full, &[], "certificate not valid for name", OTHER_NAME);
+    let (other, _) = Authority::self_signed(folder.path(), "other", "DNS:localhost");
+    let root = format!("sslrootcert={}", other.display());
+    for mode in ["verify-ca", "verify-full"] {
+        refused(&format!("{url}?sslmode={mode}&{root}"), &[], "UnknownIssuer", UNKNOWN);
+    }
 }
 
 /// The certificates of the system, and the variables.

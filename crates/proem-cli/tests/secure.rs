@@ -77,6 +77,30 @@ fn commands_talk_to_a_server_over_tls() {
 }
 
 #[test]
+fn a_certificate_that_signed_itself_can_be_trusted() {
+    let desk = Desk::of("template");
+    desk.write("token", TOKEN.as_bytes());
+    let server = Server::start(&desk, "", &["--listen", "127.0.0.1:0", "--token-file", "token"]);
+    let (certificate, key) = Authority::self_signed(desk.root.path(), "own", "DNS:localhost");
+    let port = crate::tls::terminate(&certificate, &key, &server.address);
+    let list = |trusted: &Path, host: &str| {
+        run(&desk, trusted, &["conversation", "list", "--url", &format!("https://{host}:{port}")])
+    };
+    let listed = list(&certificate, "localhost");
+    assert!(listed.status.success(), "{}", said(&desk, &listed));
+    let (other, _) = Authority::self_signed(desk.root.path(), "other", "DNS:localhost");
+    for (trusted, host, hint) in [
+        (&certificate, "127.0.0.1", "use the name that the certificate is for"),
+        (&other, "localhost", "name a PEM file with the certificate of its authority by SSL_CERT_FILE"),
+    ] {
+        let refused = list(trusted, host);
+        assert_eq!(refused.status.code(), Some(3));
+        let said = said(&desk, &refused);
+        assert!(said.ends_with(&format!("hint: {hint}\n")), "{said}");
+    }
+}
+
+#[test]
 fn a_hook_is_asked_over_tls() {
     let desk = Desk::of("template");
     let token = "t0ken";

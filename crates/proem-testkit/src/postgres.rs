@@ -52,9 +52,21 @@ impl PostgresServer {
     /// the certificate of that authority.
     #[must_use]
     pub fn use_tls(&self) -> PathBuf {
-        let data = self.folder.path().join("data");
         let authority = Authority::new(self.folder.path(), "trusted");
-        let (certificate, key) = authority.issue(&data, "server", "DNS:localhost");
+        let (certificate, key) = authority.issue(self.folder.path(), "server", "DNS:localhost");
+        self.present(&certificate, &key);
+        authority.certificate
+    }
+
+    /// Restarts it with a certificate and its key, and takes connections by TLS alone.
+    pub fn present(&self, certificate: &Path, key: &Path) {
+        let data = self.folder.path().join("data");
+        let copy = |from: &Path, name: &str| {
+            let to = data.join(name);
+            fs::copy(from, &to).unwrap();
+            to
+        };
+        let (certificate, key) = (copy(certificate, "server.crt"), copy(key, "server.key"));
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n").unwrap();
         if is_root() {
@@ -64,7 +76,6 @@ impl PostgresServer {
         fs::write(data.join("postgresql.auto.conf"), "ssl = on\n").unwrap();
         self.stop();
         self.start_again();
-        authority.certificate
     }
 
     /// Replaces the rules for connections, in the form of `pg_hba.conf`.
@@ -152,6 +163,28 @@ impl Authority {
         succeed(&mut command);
         fs::set_permissions(&certificate, fs::Permissions::from_mode(0o644)).unwrap();
         Self { certificate, key }
+    }
+
+    /// Creates a certificate that signed itself, as `openssl req -x509` makes it by default. Returns it and its key.
+    #[must_use]
+    pub fn self_signed(folder: &Path, name: &str, names: &str) -> (PathBuf, PathBuf) {
+        let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
+        let mut command = Command::new("openssl");
+        command.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=proem test",
+        ]);
+        command.args(["-addext", &format!("subjectAltName={names}")]);
+        command.arg("-keyout").arg(&key).arg("-out").arg(&certificate);
+        succeed(&mut command);
+        (certificate, key)
     }
 
     /// Issues a certificate for names such as `DNS:localhost`. Returns the certificate and its key.

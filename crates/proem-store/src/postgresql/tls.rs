@@ -4,8 +4,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use proem::ServerCertificates;
 use proem_core::limit::CERTIFICATES_BYTES_MAX;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -61,21 +61,17 @@ fn verifier(
     if check == CertificateCheck::Nothing {
         return Ok(Arc::new(LenientVerifier { check: None, provider: Arc::clone(provider) }));
     }
-    let mut store = RootCertStore::empty();
-    match roots {
-        Roots::System => {
-            // Certificates of the system that cannot be parsed are left out.
-            let _ = store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        Roots::File(path) => read(path, &mut store)?,
-    }
-    let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
-    let whole = whole.map_err(|error| {
+    let trusted = match roots {
+        Roots::System => rustls_native_certs::load_native_certs().certs,
+        Roots::File(path) => read(path)?,
+    };
+    let whole = ServerCertificates::new(trusted, Arc::clone(provider)).map_err(|error| {
         Fault::new(
             Explanation::new("the system has no certificates of authorities", error),
             "install the package `ca-certificates`, or name a file with `sslrootcert=FILE`",
         )
     })?;
+    let whole = Arc::new(whole);
     Ok(match check {
         CertificateCheck::AuthorityAndName => whole,
         _ => Arc::new(LenientVerifier { check: Some(whole), provider: Arc::clone(provider) }),
@@ -83,19 +79,21 @@ fn verifier(
 }
 
 /// Reads the certificates of a PEM file.
-fn read(path: &Path, store: &mut RootCertStore) -> Result<(), Fault> {
+fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
     let mut bytes = Vec::new();
     proem::open_named(path)
         .and_then(|file| file.take(CERTIFICATES_BYTES_MAX).read_to_end(&mut bytes))
         .map_err(|error| unusable(path, error))?;
+    let mut certificates = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|error| unusable(path, error))?;
-        store.add(certificate).map_err(|error| unusable(path, error))?;
+        RootCertStore::empty().add(certificate.clone()).map_err(|error| unusable(path, error))?;
+        certificates.push(certificate);
     }
-    if store.is_empty() {
+    if certificates.is_empty() {
         return Err(unusable(path, io::Error::other("it contains no certificate")));
     }
-    Ok(())
+    Ok(certificates)
 }
 
 /// Returns the problem of a file of certificates.
@@ -109,7 +107,7 @@ fn unusable(path: &Path, error: impl std::error::Error + Send + Sync + 'static) 
 #[derive(Debug)]
 struct LenientVerifier {
     /// Checks the authority; `None` accepts any certificate.
-    check: Option<Arc<WebPkiServerVerifier>>,
+    check: Option<Arc<ServerCertificates>>,
     provider: Arc<CryptoProvider>,
 }
 

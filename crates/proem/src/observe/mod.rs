@@ -9,4 +9,5 @@ pub(crate) mod git;
 pub(crate) mod host;
 pub(crate) mod listing_order;
 pub(crate) mod process;
+pub(crate) mod tls;
 pub(crate) mod workspace;
