@@ -12,7 +12,7 @@ use proem_core::limit::{
 use proem_core::note::{Code, Note, Severity};
 use proem_core::profile::{SkillName, SkillsRecipe, WithoutDescription};
 use proem_core::source::Source;
-use proem_core::text::{Place, is_javascript_space};
+use proem_core::text::{Place, Places, is_javascript_space};
 
 use super::{Owner, SkillPlace};
 use crate::observe::file::shown;
@@ -220,15 +220,20 @@ fn front_matter(head: &[u8]) -> Result<Head<'_>, Problem> {
     let none = |message: &str| {
         Problem::new(format!("the skill is not listed: {message}"))
             .hint("begin the file with a `---` line, `name:` and `description:`, and another `---` line")
+            .at(Some(Place { line: 1, column: 1 }))
     };
     let text = match text_of_front_matter(head).map_or_else(|| str::from_utf8(head), Ok) {
         Ok(text) => text,
         // The head may end inside a character, which is not a fault of the file; and the body is not checked here.
-        Err(error) => match head.get(..error.valid_up_to()).map(str::from_utf8) {
-            Some(Ok(text)) if error.error_len().is_none() => text,
-            Some(Ok(text)) if matches!(front_matter::split(text), Split::Found { .. }) => text,
-            _ => return Err(none(&format!("not UTF-8: bad byte at offset {}", error.valid_up_to()))),
-        },
+        Err(error) => {
+            let valid = head.get(..error.valid_up_to()).and_then(|valid| str::from_utf8(valid).ok());
+            let valid = valid.unwrap_or_default();
+            if error.error_len().is_some() && !matches!(front_matter::split(valid), Split::Found { .. }) {
+                let message = format!("not UTF-8: bad byte at offset {}", valid.len());
+                return Err(none(&message).at(Some(Places::new(valid).at(valid.len()))));
+            }
+            valid
+        }
     };
     if text.starts_with('\u{FEFF}') {
         return Err(none("a byte order mark stands before the first line").hint("save it without one"));
