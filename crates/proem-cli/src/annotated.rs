@@ -8,6 +8,7 @@ use proem_core::stability::Stability;
 
 use crate::colour;
 use crate::label::{first_line, name, shortened, with_line};
+use crate::paths::Paths;
 use crate::terminal::{Reader, visible};
 use crate::wrap::columns_of;
 
@@ -26,11 +27,11 @@ const DIM: Style = Style::new().dimmed();
 ///
 /// On a terminal of `width` columns a long line continues after the bar of an empty margin, and the page ends with a line
 /// break.
-pub(crate) fn annotated(build: &Build, reader: Reader, width: Option<usize>) -> String {
+pub(crate) fn annotated(build: &Build, reader: Reader, paths: &Paths, width: Option<usize>) -> String {
     let whole = build.whole();
     let carriers: Vec<(Carrier, &str, &[Span])> =
         whole.carriers().map(|(carrier, text)| (carrier, text, whole.spans(carrier))).collect();
-    let mut page = Page { reader, output: String::new(), last: None };
+    let mut page = Page { reader, paths, output: String::new(), last: None };
     match carriers.as_slice() {
         [(Carrier::System, text, spans)] => page.add(text, spans),
         all => {
@@ -82,14 +83,15 @@ fn wrapped(line: &str, width: usize) -> String {
 }
 
 /// The lines so far.
-struct Page {
+struct Page<'p> {
     reader: Reader,
+    paths: &'p Paths,
     output: String,
     /// The source at the start of the previous line, and the line in that source.
     last: Option<(String, Option<usize>)>,
 }
 
-impl Page {
+impl Page<'_> {
     fn head(&mut self, carrier: Carrier, bytes: usize) {
         if !self.output.is_empty() && !self.output.ends_with('\n') {
             self.output.push('\n');
@@ -122,7 +124,7 @@ impl Page {
 
     /// Writes the margin. It is blank if the source continues with its next line.
     fn begin_line(&mut self, span: &Span, breaks: usize, words: &str) {
-        let name = name(&span.source);
+        let name = name(&span.source, self.paths);
         let line = first_line(&span.source).map(|first| first + breaks);
         let goes_on = self.last.as_ref().is_some_and(|(last_name, last_line)| {
             *last_name == name && last_line.map(|last_line| last_line + 1) == line

@@ -2,13 +2,13 @@
 
 use proem_core::source::Source;
 
-use crate::terminal::visible_line;
+use crate::paths::Paths;
 
 /// Returns the name of a source. A variable with the content of a file has the name of that file.
-pub(crate) fn name(source: &Source) -> String {
+pub(crate) fn name(source: &Source, paths: &Paths) -> String {
     match source {
-        Source::Variable { path: Some(path), .. } => visible_line(path),
-        _ => visible_line(&source.without_place().to_string()),
+        Source::Variable { path: Some(path), .. } => paths.shown(path),
+        _ => paths.source(&source.without_place()),
     }
 }
 

@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 use proem_testkit::{CaseOutcome, for_each_case};
 use serde_json::{Value, json};
 
+use crate::explain::check_page;
+
 /// Runs the command in an environment that must not matter: everything is pinned by the request.
 fn proem(request: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_proem"))
@@ -52,5 +54,10 @@ fn every_case_gives_the_same_through_the_command() {
         let json = proem(&laid.request, &["--format", "json"], &[("TZ", "America/Lima"), ("LC_ALL", "C")]);
         let outcome = outcome(&text, &json);
         case.check(&laid, &outcome);
+        let page = proem(&laid.request, &["-q", "--annotate"], &[("HOME", home)]);
+        assert_eq!(page.status, json.status);
+        if let CaseOutcome::Built { carriers, .. } = &outcome {
+            check_page(std::str::from_utf8(&page.stdout).unwrap(), carriers);
+        }
     });
 }

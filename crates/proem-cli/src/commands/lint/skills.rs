@@ -108,7 +108,8 @@ fn check(arguments: &SkillsArguments) -> Result<(), Failure> {
                 counted(skills.iter().filter(|skill| is_skill(skill)).count(), "skill"),
                 counted(problems.len(), "problem")
             );
-            print(&(problems.iter().map(|note| shown(note)).collect::<String>() + &summary))?;
+            let page = problems.iter().map(|note| shown(note)).collect::<String>() + &summary;
+            print(&flow(&page, output_columns(), "  "))?;
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Findings) }

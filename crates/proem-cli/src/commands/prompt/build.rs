@@ -21,6 +21,7 @@ use crate::arguments::{Format, NoteFlags, Output, PromptFlags, Providers, StoreF
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_warning;
+use crate::paths::Paths;
 use crate::table::grouped;
 use crate::terminal::{Reader, output_columns, print, print_json, print_raw};
 
@@ -129,7 +130,7 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
     if let Some(delivered) = &extras.delivered {
         return print_json(&delivered.payload);
     }
-    print_prompt(arguments, &build)
+    print_prompt(arguments, &build, &request)
 }
 
 /// Warns about flags that have no effect.
@@ -144,7 +145,7 @@ fn warn_about_idle_flags(arguments: &BuildArguments) {
     }
 }
 
-fn print_prompt(arguments: &BuildArguments, build: &Build) -> Result<(), Failure> {
+fn print_prompt(arguments: &BuildArguments, build: &Build, request: &Request) -> Result<(), Failure> {
     if !arguments.annotate && arguments.part.is_none() {
         arguments.notes.print_always(empty_system(build).as_deref());
     }
@@ -154,10 +155,13 @@ fn print_prompt(arguments: &BuildArguments, build: &Build) -> Result<(), Failure
             Part::Suffix => print_raw(&build.suffix().text(Carrier::System)),
         };
     }
-    match (arguments.annotate, Reader::from_stdout()) {
-        (false, _) => print_raw(build.system().unwrap_or_default()),
-        (true, Reader::Person) => print(&annotated(build, Reader::Person, output_columns())),
-        (true, Reader::Program) => print_raw(&annotated(build, Reader::Program, None)),
+    if !arguments.annotate {
+        return print_raw(build.system().unwrap_or_default());
+    }
+    let paths = Paths::from_request(request)?;
+    match Reader::from_stdout() {
+        reader @ Reader::Person => print(&annotated(build, reader, &paths, output_columns())),
+        reader @ Reader::Program => print_raw(&annotated(build, reader, &paths, None)),
     }
 }
 
