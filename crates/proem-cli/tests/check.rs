@@ -245,6 +245,20 @@ fn a_shadowed_link_out_of_the_project_tells_nothing_of_its_target() {
     assert_eq!(findings(b"The word is salmon.\n"), findings(b"Something else.\n"));
 }
 
+/// The template that `proem init` writes is the base of proem's own prompts: no other agent reads it.
+#[test]
+fn a_template_of_proem_is_no_concern_of_other_agents() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["init"]).status.code(), Some(0));
+    desk.write("AGENTS.md", b"# Rules\n\nUse tabs.\n").write("CLAUDE.md", b"@AGENTS.md\n");
+    let checked = desk.run(&["check", "--strict", "--as", "claude-code,codex,pi"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", desk.said(&checked.stdout));
+    let seen = desk.run(&["compat", "--json"]);
+    assert!(!desk.said(&seen.stdout).contains("template.md"), "{}", desk.said(&seen.stdout));
+    let own = desk.run(&["check", "-p", "codex"]);
+    assert!(desk.said(&own.stdout).contains("unused_field"), "control: {}", desk.said(&own.stdout));
+}
+
 /// Everything that one hidden text and one skill are told, as a reader sees it.
 #[test]
 fn all_files_of_a_repository_are_told_in_80_columns() {

@@ -18,13 +18,16 @@ pub use shape::{AgentShape, CarrierSize, CompatShape, FileShape};
 
 use crate::build::Build;
 use crate::discover::roster::Agent;
-use crate::engine::build;
+use crate::engine::{BuildInput, build_in, within_limits};
 use crate::error::Error;
 use crate::request::Request;
 use crate::request::caller::Caller;
+use crate::sections::Parts;
+use crate::sections::build_state::BuildState;
 use crate::settings::allow::file_of;
 use crate::settings::profiles::Profiles;
 use crate::settings::tokens::Tokenizer;
+use crate::settings::world::World;
 
 /// The view of one agent.
 #[derive(Debug)]
@@ -152,6 +155,15 @@ pub fn look(request: &Request, names: &[String], caller: Caller) -> Result<Vec<A
     seen.collect()
 }
 
+/// Builds an agent's prompt without the template that the configuration sets: that is the base of proem's own prompts.
+fn own_build(request: &Request, caller: Caller) -> Result<Build, Error> {
+    within_limits(|| {
+        let mut world = World::read(request, caller)?;
+        world.config.template.value = None;
+        build_in(&world, BuildInput { request, hooks: &[] }, &mut BuildState::default(), Parts::All)
+    })
+}
+
 fn one(
     request: &Request,
     name: String,
@@ -159,7 +171,7 @@ fn one(
     rules: Agent,
     caller: Caller,
 ) -> Result<AgentView, Error> {
-    let build = build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
+    let build = own_build(&Request { profile: Some(name.clone()), ..request.clone() }, caller)?;
     let mut files: BTreeMap<String, FileView> = BTreeMap::new();
     let mut out_of_reach = 0;
     for one in build.frozen().considered().iter().filter(|one| one.outcome != Outcome::Missing) {
