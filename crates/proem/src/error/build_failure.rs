@@ -129,7 +129,7 @@ impl TemplateErrorKind {
             Self::Undefined => "template_undefined",
             Self::Missing => "asset_missing",
             Self::Render => "template_render",
-            Self::Limit => "limit",
+            Self::Limit | Self::Nesting => "limit",
         }
     }
 }

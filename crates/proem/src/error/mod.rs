@@ -340,7 +340,11 @@ impl Error {
             | Self::SectionRules { .. }
             | Self::Resident { .. }
             | Self::File { .. } => ErrorKind::Usage,
-            Self::Template(error) if error.kind != TemplateErrorKind::Limit => ErrorKind::Usage,
+            Self::Template(error)
+                if !matches!(error.kind, TemplateErrorKind::Limit | TemplateErrorKind::Nesting) =>
+            {
+                ErrorKind::Usage
+            }
             Self::Instructions { .. }
             | Self::Template(_)
             | Self::Policy { .. }

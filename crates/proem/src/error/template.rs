@@ -47,6 +47,8 @@ pub enum TemplateErrorKind {
     Render,
     /// A limit stopped it.
     Limit,
+    /// It includes or calls templates too deeply.
+    Nesting,
 }
 
 impl TemplateError {

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use minijinja::{Environment, ErrorKind};
 use proem_core::rendered::Rendered;
 
-use super::{Asset, Assets, Options, Stop, WANTED_ASSET, Wish, environment};
+use super::{Asset, Assets, Options, Stop, Wish, environment};
 use crate::error::TemplateError;
 use crate::jinja::cost::guard::{self, Budget};
-use crate::jinja::cost::value_size::{self, STOPPED, TOO_LARGE};
+use crate::jinja::cost::value_size;
 use crate::jinja::edit::EditMap;
+use crate::jinja::ending::Ending;
 use crate::jinja::explain;
 use crate::jinja::reference;
 use crate::jinja::syntax::Outline;
@@ -235,17 +236,15 @@ fn causes(error: &minijinja::Error) -> impl Iterator<Item = &minijinja::Error> {
 
 /// Tells whether a render was stopped because of its cost.
 fn is_used_up(error: &minijinja::Error) -> bool {
-    causes(error).any(|inner| inner.detail().is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail)))
+    causes(error).any(|inner| matches!(Ending::from_error(inner), Some(Ending::LargeValue | Ending::Stopped)))
 }
 
 /// Returns the fact or asset whose absence made a render fail.
 fn wish(error: &minijinja::Error) -> Option<Wish> {
-    causes(error).find_map(|inner| {
-        if let Some(key) = values::wanted_fact(inner) {
-            return Some(Wish::Fact(key));
-        }
-        let name = inner.detail()?.strip_prefix(WANTED_ASSET)?;
-        reference::parse(name, None, &BTreeMap::new()).ok().map(Wish::Asset)
+    causes(error).find_map(|inner| match Ending::from_error(inner)? {
+        Ending::WantedFact(key) => Some(Wish::Fact(key.clone())),
+        Ending::WantedAsset(name) => reference::parse(name, None, &BTreeMap::new()).ok().map(Wish::Asset),
+        _ => None,
     })
 }
 

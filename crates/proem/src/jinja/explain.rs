@@ -2,9 +2,7 @@
 
 use crate::error::{ErrorCause, TemplateError, TemplateErrorKind};
 use crate::jinja::asset::Assets;
-use crate::jinja::cost::value_size::{STOPPED, TOO_LARGE};
-use crate::jinja::syntax::TOO_DEEP;
-use crate::jinja::values::UNDEFINED_IN_TEST;
+use crate::jinja::ending::Ending;
 
 /// Converts minijinja's error to ours: the innermost cause, and the includes around it.
 ///
@@ -46,10 +44,13 @@ fn describe(
         if cause.kind() == minijinja::ErrorKind::UndefinedError {
             let wanted = range.and_then(|range| asset.text.get(range)).unwrap_or_default();
             explained = undefined(explained, wanted, known);
+            if let Some(ending) = Ending::from_error(cause) {
+                explained.message = ending.to_string();
+            }
         }
     }
     explained.included_from = around.iter().rev().map(|outer| place_of(outer)).collect();
-    if explained.kind == TemplateErrorKind::Limit {
+    if matches!(explained.kind, TemplateErrorKind::Limit | TemplateErrorKind::Nesting) {
         explained.hint = Some("shorten loops and includes; the limits are listed by `proem config`".into());
     }
     explained
@@ -58,12 +59,13 @@ fn describe(
 fn kind(error: &minijinja::Error) -> TemplateErrorKind {
     use minijinja::ErrorKind as Cause;
     let is_limit = matches!(error.kind(), Cause::OutOfFuel | Cause::WriteFailure)
-        || is_recursion(error)
-        || error
-            .detail()
-            .is_some_and(|detail| [TOO_LARGE, STOPPED].contains(&detail) || detail.starts_with(TOO_DEEP));
+        || matches!(
+            Ending::from_error(error),
+            Some(Ending::LargeValue | Ending::Stopped | Ending::LargeTemplate(_))
+        );
     match error.kind() {
         _ if is_limit => TemplateErrorKind::Limit,
+        _ if is_recursion(error) => TemplateErrorKind::Nesting,
         Cause::SyntaxError => TemplateErrorKind::Syntax,
         Cause::TemplateNotFound => TemplateErrorKind::Missing,
         Cause::UndefinedError
@@ -77,11 +79,12 @@ fn kind(error: &minijinja::Error) -> TemplateErrorKind {
 
 fn message(error: &minijinja::Error) -> String {
     let kind = error.kind().to_string();
+    if let Some(ending) = Ending::from_error(error) {
+        return ending.to_string();
+    }
     match (error.kind(), error.detail()) {
-        (minijinja::ErrorKind::OutOfFuel, _) | (_, Some(STOPPED)) => "it runs for too long".into(),
+        (minijinja::ErrorKind::OutOfFuel, _) => Ending::Stopped.to_string(),
         (minijinja::ErrorKind::WriteFailure, _) => "its output is too large".into(),
-        (_, Some(detail)) if detail.starts_with(TOO_DEEP) => detail.to_owned(),
-        (_, Some(TOO_LARGE)) => "it makes a value that is too large".into(),
         (_, Some(detail)) if is_recursion(error) => {
             format!("it includes or calls itself too deeply ({detail})")
         }
@@ -91,19 +94,22 @@ fn message(error: &minijinja::Error) -> String {
     }
 }
 
-pub(super) fn is_recursion(error: &minijinja::Error) -> bool {
-    error.detail().is_some_and(|detail| detail.contains("recursion limit"))
+/// Tells whether minijinja's limit of nesting ended a render or the parser, which only the text of its errors shows.
+fn is_recursion(error: &minijinja::Error) -> bool {
+    use minijinja::ErrorKind::{InvalidOperation, SyntaxError};
+    matches!(
+        (error.kind(), error.detail()),
+        (InvalidOperation, Some("recursion limit exceeded"))
+            | (SyntaxError, Some("template exceeds maximum recursion limits"))
+    )
 }
 
 /// Adds the name of the undefined variable, and the defined ones.
 fn undefined(error: TemplateError, wanted: &str, known: &[String]) -> TemplateError {
     let wanted = first_unknown(wanted, known);
     let near = proem_core::did_you_mean::nearest(wanted, known.iter().map(String::as_str));
-    let message = match error.message.split_once(": ") {
-        Some((_, detail)) if detail == UNDEFINED_IN_TEST => detail.to_owned(),
-        _ if wanted.is_empty() => error.message.clone(),
-        _ => format!("`{wanted}` is not defined"),
-    };
+    let message =
+        if wanted.is_empty() { error.message.clone() } else { format!("`{wanted}` is not defined") };
     let listed = known.join(", ");
     let hint = match near {
         Some(near) => format!("did you mean `{near}`? defined are: {listed}"),

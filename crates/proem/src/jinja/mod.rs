@@ -8,6 +8,7 @@ mod asset;
 mod compiled;
 mod cost;
 mod edit;
+mod ending;
 mod explain;
 mod items;
 pub(crate) mod reference;
@@ -32,6 +33,7 @@ pub(crate) use values::{Binding, Context};
 
 use crate::error::TemplateError;
 use cost::guard::Budget;
+use ending::Ending;
 use reference::Reference;
 use trace::{BEGIN, MARK};
 
@@ -68,8 +70,6 @@ impl Options {
     }
 }
 
-/// The prefix of an error's detail that names a missing asset.
-const WANTED_ASSET: &str = "\u{0}wanted asset ";
 /// The prefix of a name that replaces an invalid reference.
 const BAD_REFERENCE: &str = "\u{0}bad reference ";
 
@@ -206,6 +206,6 @@ fn load(name: &str, assets: &Assets) -> Result<Option<String>, minijinja::Error>
     match assets.find(name) {
         Some(Ok(asset)) => Ok(Some(asset.text.clone())),
         Some(Err(why)) => Err(minijinja::Error::new(ErrorKind::TemplateNotFound, why.to_owned())),
-        None => Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("{WANTED_ASSET}{name}"))),
+        None => Err(Ending::WantedAsset(name.to_owned()).into()),
     }
 }

@@ -15,6 +15,7 @@ use proem_core::stability::Stability;
 use proem_core::variable::{self, Variable};
 
 use crate::jinja::cost::value_size;
+use crate::jinja::ending::Ending;
 use crate::jinja::items::{self, Field, Item, ItemValue, Touch};
 
 /// The meaning of a name.
@@ -44,14 +45,6 @@ pub(crate) struct Context {
     pub(crate) own_keys: Vec<String>,
     /// The keys of the facts that the template has read.
     pub(crate) read: Arc<Mutex<BTreeSet<String>>>,
-}
-
-/// The prefix of an error's detail that names a missing fact.
-const WANTED_FACT: &str = "\u{0}wanted fact ";
-
-/// Returns the fact that a failed render lacked.
-pub(super) fn wanted_fact(error: &Error) -> Option<String> {
-    error.detail()?.strip_prefix(WANTED_FACT).map(str::to_owned)
 }
 
 impl Context {
@@ -128,7 +121,7 @@ fn fact(context: &Context, key: &str) -> Result<Value, Error> {
     match context.facts.as_ref().and_then(|facts| facts.fact(key)).map(|fact| &fact.value) {
         Some(Ok(text)) => copied(text),
         Some(Err(why)) => Ok(Value::from_object(Absent { failure: Failure::new(why) })),
-        None => Err(Error::new(ErrorKind::InvalidOperation, format!("{WANTED_FACT}{key}"))),
+        None => Err(Ending::WantedFact(key.to_owned()).into()),
     }
 }
 
@@ -173,10 +166,6 @@ impl Object for Absent {
     }
 }
 
-/// The message of the error about an undefined name in a test, by which it is recognised.
-pub(super) const UNDEFINED_IN_TEST: &str =
-    "the name before `is present`, `is absent`, `is failed` or `is timed_out` is not defined";
-
 /// Tells whether a value is an absent fact: the test behind `is absent` and `is present`. An undefined name is neither.
 pub(super) fn is_absent(value: &Value) -> Result<bool, Error> {
     absent(value).map(|absent| absent.is_some())
@@ -194,7 +183,7 @@ pub(super) fn is_timed_out(value: &Value) -> Result<bool, Error> {
 
 fn absent(value: &Value) -> Result<Option<&Absent>, Error> {
     if value.is_undefined() {
-        return Err(Error::new(ErrorKind::UndefinedError, UNDEFINED_IN_TEST));
+        return Err(Ending::UndefinedInTest.into());
     }
     Ok(value.downcast_object_ref::<Absent>())
 }

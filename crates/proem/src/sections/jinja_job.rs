@@ -206,8 +206,7 @@ pub(crate) fn bad_reference(text: &str, why: ReferenceError) -> String {
 
 /// Reports a cycle of includes, if a cycle is the reason for nesting too deeply.
 fn named_cycle(mut error: Box<TemplateError>, assets: &Assets, job: &Job<'_>) -> Box<TemplateError> {
-    if error.kind == TemplateErrorKind::Limit
-        && error.message.contains("too deeply")
+    if error.kind == TemplateErrorKind::Nesting
         && let Some(cycle) = cycle(&job.name, assets, job.options, &mut Vec::new())
     {
         error.message =

@@ -4,17 +4,13 @@
 //! Walking is work of the build and is charged as it goes on. A value that is too large or too deep is refused, never
 //! taken for a small one.
 
+use minijinja::Error;
 use minijinja::value::{Value, ValueKind};
-use minijinja::{Error, ErrorKind};
 use proem_core::limit::{JINJA_BYTES_MAX, JINJA_VALUE_DEPTH_MAX, JINJA_VALUE_NODES_MAX};
 
 use crate::error::StopReason;
+use crate::jinja::ending::Ending;
 use crate::observe::deadline;
-
-/// The message of the error about a large value, by which it is recognised.
-pub(crate) const TOO_LARGE: &str = "a value is too large";
-/// The message of the error about a stopped build, by which it is recognised.
-pub(crate) const STOPPED: &str = "the build is stopped";
 
 /// Most bytes in the texts of one value. A text that a template makes has a lower limit.
 pub(crate) const TEXT_BYTES_MAX: usize = JINJA_BYTES_MAX / 4;
@@ -86,12 +82,12 @@ pub(crate) fn charge_bytes(bytes: usize) -> Result<(), Error> {
 
 /// Makes the error of a build that has to end.
 pub(crate) fn stopped(_: StopReason) -> Error {
-    Error::new(ErrorKind::InvalidOperation, STOPPED)
+    Ending::Stopped.into()
 }
 
 /// Makes the error about a value that is too large.
 pub(crate) fn too_large() -> Error {
-    Error::new(ErrorKind::InvalidOperation, TOO_LARGE)
+    Ending::LargeValue.into()
 }
 
 struct Walk {
@@ -179,15 +175,22 @@ mod tests {
         assert_eq!((weigh(&map).unwrap().parts, weigh(&map).unwrap().bytes), (5, 9));
     }
 
+    fn ending(error: &Error) -> Option<Ending> {
+        Ending::from_error(error).cloned()
+    }
+
     #[test]
     fn what_is_too_large_or_too_deep_is_refused_and_not_walked_to_its_end() {
         assert!(weigh(&doubled(16)).is_ok(), "control");
         for value in [doubled(17), doubled(60)] {
-            assert_eq!(weigh(&value).unwrap_err().detail(), Some(TOO_LARGE));
+            assert_eq!(weigh(&value).err().as_ref().and_then(ending), Some(Ending::LargeValue));
         }
         let nested = |depth| (0..depth).fold(Value::from(1), |value, _| Value::from(vec![value]));
         assert!(weigh(&nested(JINJA_VALUE_DEPTH_MAX)).is_ok(), "control");
-        assert_eq!(weigh(&nested(JINJA_VALUE_DEPTH_MAX + 1)).unwrap_err().detail(), Some(TOO_LARGE));
+        assert_eq!(
+            weigh(&nested(JINJA_VALUE_DEPTH_MAX + 1)).err().as_ref().and_then(ending),
+            Some(Ending::LargeValue)
+        );
         assert_eq!(size(&nested(JINJA_VALUE_DEPTH_MAX + 1)), usize::MAX);
         let text = Value::from("x".repeat(TEXT_BYTES_MAX / 2));
         assert!(weigh(&Value::from(vec![text.clone(), text.clone()])).is_ok(), "control");

@@ -14,6 +14,7 @@ use proem_core::limit::{
 };
 
 use crate::jinja::cost::expensive::{CostlyExpressions, Wrap};
+use crate::jinja::ending::Ending;
 use crate::jinja::syntax::expression::{constant, expressions, names};
 use crate::jinja::syntax::tokens::{Kind, Mark, tokens};
 
@@ -58,17 +59,15 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     // If the tokens are invalid, the parser reports it in better words.
     let tokens = tokens(text, syntax);
     if let Ok(tokens) = &tokens {
-        let refused = |message| minijinja::Error::new(ErrorKind::SyntaxError, message);
-        check_depth(tokens).map_err(refused)?;
-        check_names(tokens).map_err(refused)?;
+        check_depth(tokens)?;
+        check_names(tokens).map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
     }
     let tree = parse(text, name, syntax.clone())?;
     let tokens = tokens?;
     let costly = CostlyExpressions { text, tokens: &tokens, wraps: Vec::new() };
     let mut walk = Walk { outline: Outline::default(), emitted: Vec::new(), costly, blocks: 0 };
     walk.statement(&tree);
-    check_names_and_blocks(&walk)
-        .map_err(|message| minijinja::Error::new(ErrorKind::SyntaxError, message))?;
+    check_names_and_blocks(&walk)?;
     let mut outline = walk.outline;
     outline.sites = sites(&tokens, walk.emitted);
     outline.wraps = walk.costly.wraps;
@@ -76,12 +75,13 @@ pub(crate) fn outline(text: &str, name: &str, syntax: &SyntaxConfig) -> Result<O
     Ok(outline)
 }
 
-/// The prefix of the message about a template that is too deep, by which the error is recognised as a limit.
-pub(crate) const TOO_DEEP: &str = "it is too much for one template: ";
+fn more_than(limit: usize, things: &str) -> Ending {
+    Ending::LargeTemplate(format!("more than {limit} {things}"))
+}
 
 /// Refuses templates that would make minijinja's parser recurse too deeply: it has a limit of its own for brackets and
 /// blocks, but not for long chains of operators, filters and branches.
-fn check_depth(tokens: &[Mark]) -> Result<(), String> {
+fn check_depth(tokens: &[Mark]) -> Result<(), Ending> {
     let (mut in_tag, mut branches) = (0, 0);
     for token in tokens {
         match token.kind {
@@ -94,27 +94,25 @@ fn check_depth(tokens: &[Mark]) -> Result<(), String> {
             }
         }
         if in_tag > JINJA_TAG_TOKENS_MAX {
-            return Err(format!("{TOO_DEEP}more than {JINJA_TAG_TOKENS_MAX} words and signs in one tag"));
+            return Err(more_than(JINJA_TAG_TOKENS_MAX, "words and signs in one tag"));
         }
         if branches > JINJA_BRANCHES_MAX {
-            return Err(format!("{TOO_DEEP}more than {JINJA_BRANCHES_MAX} `elif` branches"));
+            return Err(more_than(JINJA_BRANCHES_MAX, "`elif` branches"));
         }
     }
     Ok(())
 }
 
 /// Refuses too many names and blocks, which every import or include of a template would copy.
-fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), String> {
+fn check_names_and_blocks(walk: &Walk<'_>) -> Result<(), Ending> {
     if walk.outline.assigned.len() > JINJA_NAMES_MAX {
-        return Err(format!("{TOO_DEEP}more than {JINJA_NAMES_MAX} names that it sets"));
+        return Err(more_than(JINJA_NAMES_MAX, "names that it sets"));
     }
     if walk.costly.wraps.len() > JINJA_EXPRESSIONS_MAX {
-        return Err(format!(
-            "{TOO_DEEP}more than {JINJA_EXPRESSIONS_MAX} operators and other costly expressions"
-        ));
+        return Err(more_than(JINJA_EXPRESSIONS_MAX, "operators and other costly expressions"));
     }
     if walk.blocks > JINJA_BLOCKS_MAX {
-        return Err(format!("{TOO_DEEP}more than {JINJA_BLOCKS_MAX} blocks"));
+        return Err(more_than(JINJA_BLOCKS_MAX, "blocks"));
     }
     Ok(())
 }
