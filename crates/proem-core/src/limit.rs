@@ -109,6 +109,7 @@ limits! {
     /// The paths and the facts of git count.
     WORKSPACE_BYTES_MAX: usize = 8 << 20, "the files of a workspace that a request brings, together";
     WORKSPACE_DEPTH_MAX: usize = 32, "levels of folders in a workspace that a request brings";
+    WORKSPACE_NAME_BYTES_MAX: usize = 255, "the name of a file or folder in a workspace that a request brings";
     WORKSPACE_UNUSED_DAYS_MAX: usize = 7, "days for which a store keeps an unused workspace that no epoch refers to";
     MESSAGES_BYTES_MAX: usize = 64 << 20, "a file of messages";
     /// A list of millions of empty items would take gigabytes.

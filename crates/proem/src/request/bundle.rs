@@ -11,6 +11,7 @@ use std::sync::Arc;
 use proem_core::digest::Digest;
 use proem_core::limit::{
     PATH_BYTES_MAX, REQUEST_BYTES_MAX, Size, WORKSPACE_BYTES_MAX, WORKSPACE_DEPTH_MAX, WORKSPACE_FILES_MAX,
+    WORKSPACE_NAME_BYTES_MAX,
 };
 use schemars::JsonSchema;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -22,9 +23,6 @@ use crate::request::strict_json::Object;
 
 /// The directory in which prompts show the files of a bundle.
 pub(crate) const ROOT: &str = "/workspace";
-
-/// The longest name of a file or folder.
-const NAME_BYTES_MAX: usize = 255;
 
 /// The files of a workspace, with what git says about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -196,8 +194,8 @@ fn check_path(path: &str) -> Result<(), String> {
             _ if name.eq_ignore_ascii_case(".git") => {
                 return Err("files of git are not part of a workspace; give facts in `git`".into());
             }
-            _ if name.len() > NAME_BYTES_MAX => {
-                return Err(format!("a name has more than {NAME_BYTES_MAX} bytes"));
+            _ if name.len() > WORKSPACE_NAME_BYTES_MAX => {
+                return Err(format!("a name has more than {WORKSPACE_NAME_BYTES_MAX} bytes"));
             }
             _ => {}
         }
