@@ -1,7 +1,7 @@
 //! OpenTelemetry: one span per request, sent in batches to a collector as OTLP JSON over HTTP.
 //!
 //! Only one kind of span, one encoding and plain HTTP are needed: a collector on the same machine or network forwards
-//! spans over TLS.
+//! spans over TLS. `opentelemetry-otlp` 0.33 with HTTP and JSON alone would add 20 crates, `h2` and `prost` among them.
 
 use std::fmt;
 use std::io::{Read, Write};

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Write};
 
 use proem::request::bundle::Bundle;
 use proem::stored_prompt::StoredPrompt;
+use proem::without_place;
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -85,9 +86,8 @@ impl ExportLine {
     pub fn parse(line: &str) -> Result<Self, Explanation> {
         serde_json::from_str(line).map_err(|error: serde_json::Error| {
             // The parser counts lines within `line`, so its line is always the first.
-            let (message, column) = (error.to_string(), error.column());
-            let why = message.split(" at line ").next().unwrap_or(&message);
-            let why = if column == 0 { why.to_owned() } else { format!("column {column}: {why}") };
+            let (why, column) = (without_place(&error), error.column());
+            let why = if column == 0 { why } else { format!("column {column}: {why}") };
             Explanation::new(why, error)
         })
     }

@@ -16,6 +16,17 @@ pub use policy::{PendingField, PromptPolicy};
 pub use signature::Signature;
 
 /// A finished prompt: its frozen part, and the part of this turn.
+///
+/// ```
+/// use proem::{Caller, Carrier, Request};
+///
+/// let request = Request::from_json(r#"{"profile": "template", "system": "Be brief."}"#)?;
+/// let prompt = proem::build(&request, Caller::User)?;
+/// assert_eq!(prompt.whole().text(Carrier::System), Some("Be brief."));
+/// let again = proem::build(&request, Caller::User)?;
+/// assert_eq!(again.frozen().digest(), prompt.frozen().digest());
+/// # Ok::<(), proem::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     frozen: Frozen,

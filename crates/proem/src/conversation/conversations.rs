@@ -45,6 +45,23 @@ const HISTORY_ATTEMPTS_MAX: usize = 8;
 pub(super) const CHANGE_ATTEMPTS_MAX: usize = 32;
 
 /// Conversations in a store.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use proem::conversation::Conversations;
+/// use proem::store::MemoryStore;
+/// use proem::{Caller, Engine, Request};
+///
+/// let conversations = Conversations::new(Arc::new(MemoryStore::new()), Engine::new());
+/// let request = Request::from_json(r#"{"profile": "template", "system": "Be brief.", "prompt": "Hello"}"#)?;
+/// let first = conversations.turn("chat-1", request, Caller::User)?;
+/// let next = Request { prompt: Some("And now?".into()), messages: Some(first.history), ..Request::default() };
+/// let next = conversations.turn("chat-1", next, Caller::User)?;
+/// assert!(next.is_reused && !first.is_reused);
+/// assert_eq!(next.system_prompt, first.system_prompt);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Conversations {
     pub(super) store: Arc<dyn Store>,
     pub(super) engine: Engine,

@@ -237,7 +237,7 @@ impl State {
     }
 
     /// Writes the state as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+    pub(crate) fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&StoredState {
             form: FORM,
             request: serde_json::to_value(&self.request)?,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::raw_json::{Fields, Items, Json, Readable, field, object};
+use super::strict_json::without_place;
 use crate::error::Error;
 
 /// A message as hooks see it: an object with `role` and `content`.
@@ -55,8 +56,10 @@ impl RawMessage {
     }
 
     /// Returns the message as a map, for code that does not need its spelling.
-    pub fn to_map(&self) -> Result<serde_json::Map<String, Value>, serde_json::Error> {
-        serde_json::from_str(self.get())
+    pub fn to_map(&self) -> Result<Message, Error> {
+        serde_json::from_str(self.get()).map_err(|error| {
+            Error::request(format!("cannot read a message: {}", without_place(&error))).caused_by(error)
+        })
     }
 
     pub(crate) fn fields(&self) -> Result<Fields, serde_json::Error> {
@@ -82,7 +85,7 @@ impl RawMessage {
         }
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let message = |(index, line): (usize, &str)| {
-            let raw = serde_json::from_str(line).map_err(|error| bare(&error));
+            let raw = serde_json::from_str(line).map_err(|error| without_place(&error));
             raw.and_then(Self::checked).map_err(|why| unreadable(&format!("line {}: {why}", index + 1)))
         };
         lines.map(message).collect()
@@ -94,9 +97,9 @@ impl RawMessage {
         if !raw.get().starts_with('{') {
             return Err("it is not an object".into());
         }
-        let Readable = serde_json::from_str(raw.get()).map_err(|error| bare(&error))?;
+        let Readable = serde_json::from_str(raw.get()).map_err(|error| without_place(&error))?;
         let message = Self(raw);
-        let fields = message.fields().map_err(|error| bare(&error))?;
+        let fields = message.fields().map_err(|error| without_place(&error))?;
         let is_named = |name: &str| field(&fields, name).and_then(Json::text).is_some();
         // Items of OpenAI's responses, such as the output of a function, have a type and no role.
         if is_named("role") || is_named("type") { Ok(message) } else { Err("it has no `role`".into()) }
@@ -108,12 +111,6 @@ pub(crate) fn unreadable(why: &str) -> Error {
         format!("cannot read the messages: {why}"),
         "write a JSON list of messages, or one message on each line",
     )
-}
-
-/// Returns the text of a JSON error without its line and column, which refer to a text that the user does not see.
-fn bare(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
 impl PartialEq for RawMessage {

@@ -21,7 +21,9 @@ use serde_json::Value;
 use crate::error::{Error, ErrorCause, Excerpt};
 use crate::request::message::{Message, RawMessage};
 use crate::request::raw_json::Items;
-use crate::request::strict_json::{Object, object, objects, required_object, required_objects, unique_keys};
+use crate::request::strict_json::{
+    Object, object, objects, required_object, required_objects, unique_keys, without_place,
+};
 use proem_core::did_you_mean::nearest;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_core::text::Place;
@@ -408,8 +410,7 @@ fn explain(text: &str, error: serde_json::Error) -> Error {
     }
     let place = Place { line: error.line(), column: error.column().max(1) };
     let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
-    let full = error.to_string();
-    let message = full.split(" at line ").next().unwrap_or(&full);
+    let message = without_place(&error);
     Error::Request {
         message: format!("{message}, at line {}, column {}", place.line, place.column),
         hint: Some("docs/request.md describes every field".into()),

@@ -10,6 +10,15 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
+/// Returns the text of a JSON error without its line and column, which refer to a text that the user does not see or
+/// that the message around it names.
+#[must_use]
+pub fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
 /// A value that is written as an object.
 pub(crate) struct Object<T>(pub(crate) T);
 

@@ -13,6 +13,7 @@ use super::Wording;
 use crate::error::Error;
 use crate::request::message::RawMessage;
 use crate::request::raw_json::{Json, field, object};
+use crate::request::strict_json::without_place;
 use crate::request::{PerPrompt, Request};
 use crate::settings::world::World;
 
@@ -96,10 +97,8 @@ fn parsed(list: &str, index: usize, message: &RawMessage) -> Result<Option<Neutr
         let hint = "docs/request.md describes the roles of messages";
         Error::request_with_hint(format!("`{list}[{index}]` of the role `{role}`: {why}"), hint)
     };
-    let parsed: NeutralMessage = serde_json::from_str(message.get()).map_err(|error| {
-        let text = error.to_string();
-        refuse(text.split(" at line ").next().unwrap_or(&text))
-    })?;
+    let parsed: NeutralMessage =
+        serde_json::from_str(message.get()).map_err(|error| refuse(&without_place(&error)))?;
     match &parsed {
         NeutralMessage::Custom { content } if !content.is_string() && !is_blocks(content) => {
             Err(refuse("its `content` is neither text nor a list of blocks"))

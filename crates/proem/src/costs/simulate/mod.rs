@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use crate::deliver::{Provider, ProviderName, UnknownProvider};
 use crate::error::Error;
 use crate::request::raw_json::{Fields, Json, Readable, field};
+use crate::request::strict_json::without_place;
 use crate::settings::models::{CacheKind, CacheRules, Model, Models};
 use crate::settings::tokens::Tokenizer;
 
@@ -39,7 +40,7 @@ impl Payload {
         if !raw.get().starts_with('{') {
             return Err("a request is an object".into());
         }
-        let Readable = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+        let Readable = serde_json::from_str(raw.get()).map_err(|error| without_place(&error))?;
         Ok(Self(raw))
     }
 
@@ -96,7 +97,7 @@ impl SentRequest {
             let rest = text.get(values.byte_offset()..).unwrap_or_default();
             let line = places.at(text.len() - rest.trim_start().len()).line;
             let Some(value) = values.next() else { return Ok(sent) };
-            let request = value.map_err(|error| error.to_string()).and_then(Self::of_value);
+            let request = value.map_err(|error| without_place(&error)).and_then(Self::of_value);
             sent.push(request.map_err(|why| bad_request(sent.len(), line, &why))?);
         }
     }
@@ -107,7 +108,7 @@ impl SentRequest {
         if !is_wrapped {
             return Ok(payload.into());
         }
-        let sent: Self = serde_json::from_str(payload.0.get()).map_err(|error| error.to_string())?;
+        let sent: Self = serde_json::from_str(payload.0.get()).map_err(|error| without_place(&error))?;
         match sent.at {
             Some(at) if !at.is_finite() => Err("`at` is not a time".into()),
             _ => Ok(sent),
@@ -117,11 +118,7 @@ impl SentRequest {
 
 fn bad_request(index: usize, line: usize, why: &str) -> Error {
     Error::usage(
-        format!(
-            "cannot read request {}, from line {line} on: {}",
-            index + 1,
-            why.split(" at line ").next().unwrap_or(why)
-        ),
+        format!("cannot read request {}, from line {line} on: {why}", index + 1),
         "write payloads as `proem build --for` prints them, or {\"payload\": …, \"at\": SECONDS}",
     )
 }
