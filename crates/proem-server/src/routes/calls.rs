@@ -97,6 +97,7 @@ impl App {
         for Recorded { call, .. } in fresh.clone() {
             let owner = call.call.owner.as_ref().map(|owner| owner.kind);
             self.metrics.judged(call.call.verdict, owner, call.call.lost_usd);
+            self.options.telemetry.iter().for_each(|telemetry| telemetry.take_call(&call.call));
         }
         let added = fresh.count();
         let calls = recorded.into_iter().map(|one| one.call).collect();
