@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proem::store::traffic::{
-    CallKey, CallQuery, CallRow, CallSums, ListKey, ListQuery, ListSort, ListedConversation, NewCall, UsageBy,
+    CallInsert, CallKey, CallQuery, CallRow, CallSums, ListKey, ListQuery, ListSort, ListedConversation,
+    UsageBy,
 };
 
 use crate::columns::{ColumnReader, unsigned};
@@ -214,7 +215,7 @@ pub(crate) struct HeadChange {
     pub(crate) miss: Option<String>,
 }
 
-/// What a transaction adds to sums, in one order, so that concurrent transactions do not deadlock.
+/// The additions of a transaction to sums, in one order, so that concurrent transactions do not deadlock.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     pub(crate) sums: BTreeMap<SumKey, CallSums>,
@@ -254,7 +255,7 @@ pub(crate) fn session(conversation: &str) -> &str {
 }
 
 /// Returns the conversations of calls, each once.
-pub(crate) fn conversations(calls: &[NewCall]) -> Vec<&str> {
+pub(crate) fn conversations(calls: &[CallInsert]) -> Vec<&str> {
     let mut all: Vec<&str> = calls.iter().map(|call| call.row.conversation.as_str()).collect();
     all.sort_unstable();
     all.dedup();

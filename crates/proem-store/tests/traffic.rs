@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use proem::conversation::{Recorder, UsageReport};
 use proem::models::Models;
 use proem::store::traffic::{
-    CallQuery, CallRow, CallSums, DAY_MILLIS, ListQuery, ListSort, NewCall, NewChain, UsageBy, UsageQuery,
+    CallInsert, CallQuery, CallRow, CallSums, ChainInsert, DAY_MILLIS, ListQuery, ListSort, UsageBy,
+    UsageQuery,
 };
 use proem::traffic::lines::{LineDefaults, call_of_line};
 use proem_store::Store;
@@ -27,8 +28,8 @@ fn sums(read: i64, usd: f64) -> CallSums {
     CallSums { calls: 1, read, uncached: 100 - read, usd, lost_usd: usd / 2.0, ..CallSums::default() }
 }
 
-fn call(id: &str, at: i64, conversation: &str) -> NewCall {
-    NewCall {
+fn call(id: &str, at: i64, conversation: &str) -> CallInsert {
+    CallInsert {
         row: CallRow {
             id: id.into(),
             at,
@@ -104,7 +105,7 @@ pub(crate) fn a_call_counts_once(open: Open<'_>) {
     assert!(first[0].is_some() && first[1].is_none());
     assert_eq!(store.put_calls(std::slice::from_ref(&one)).unwrap(), [None]);
     assert_eq!(usage(&*store, UsageBy::Day), [("system_changed".into(), 1, 60, 0.5)]);
-    let mut richer = NewCall { replaces: true, ..one };
+    let mut richer = CallInsert { replaces: true, ..one };
     (richer.row.verdict, richer.row.sums) = ("hit".into(), sums(90, 0.25));
     assert!(store.put_calls(&[richer]).unwrap()[0].is_some());
     let counted = usage(&*open(), UsageBy::Model).into_iter().filter(|row| row.1 != 0);
@@ -118,7 +119,7 @@ pub(crate) fn sums_are_those_of_the_rows(open: Open<'_>) {
     let store = open();
     let at = noon();
     let at_day = |days: i64| at - days * DAY_MILLIS;
-    let calls: Vec<NewCall> = (0..40)
+    let calls: Vec<CallInsert> = (0..40)
         .map(|index: i64| {
             let mut one = call(&format!("call-{index}"), at_day(index % 5), &format!("codex:{}", index % 3));
             one.row.model = format!("m{}", index % 2);
@@ -156,12 +157,12 @@ pub(crate) fn sums_are_those_of_the_rows(open: Open<'_>) {
 pub(crate) fn rows_expire_and_sums_stay(open: Open<'_>) {
     let store = open();
     let chain = |thread: &str| {
-        Some(NewChain { thread: thread.into(), first: "f".into(), is_full: true, link: "{}".into() })
+        Some(ChainInsert { thread: thread.into(), first: "f".into(), is_full: true, link: "{}".into() })
     };
     let at = noon();
-    let old = NewCall { chain: chain("t"), ..call("old", at - 9 * DAY_MILLIS, "c") };
-    let new = NewCall { chain: chain("t"), ..call("new", at, "c") };
-    let other = NewCall { chain: chain("u"), ..call("other", at - 9 * DAY_MILLIS, "c") };
+    let old = CallInsert { chain: chain("t"), ..call("old", at - 9 * DAY_MILLIS, "c") };
+    let new = CallInsert { chain: chain("t"), ..call("new", at, "c") };
+    let other = CallInsert { chain: chain("u"), ..call("other", at - 9 * DAY_MILLIS, "c") };
     store.put_calls(&[old, new, other]).unwrap();
     assert_eq!(store.chains("c", 0).unwrap().len(), 3);
     assert_eq!(store.conversations_of_first("f", 9).unwrap(), ["c"]);
@@ -196,7 +197,8 @@ pub(crate) fn own_and_observed_conversations_share_a_list(open: Open<'_>) {
         store.open(&epoch(id, 1, "text")).unwrap();
     }
     let at = noon();
-    let mut calls: Vec<NewCall> = (0..4).map(|index| call(&format!("{index}"), at + index, "own")).collect();
+    let mut calls: Vec<CallInsert> =
+        (0..4).map(|index| call(&format!("{index}"), at + index, "own")).collect();
     calls.push(call("x", at + 50, "codex:s"));
     calls.extend([call("y", at + 20, "pi:t"), call("z", at + 30, "pi:t")]);
     store.put_calls(&calls).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proem::store::traffic::{
-    CallQuery, ChainRow, ListPage, ListQuery, NewCall, StoredCall, UsageQuery, UsageRow,
+    CallInsert, CallQuery, ChainRow, ListPage, ListQuery, StoredCall, UsageQuery, UsageRow,
 };
 use proem_store::{
     CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead, Epoch,
@@ -140,7 +140,7 @@ impl CallStore for Gate {
 }
 
 impl TrafficStore for Gate {
-    fn put_calls(&self, calls: &[NewCall]) -> StoreResult<Vec<Option<u64>>> {
+    fn put_calls(&self, calls: &[CallInsert]) -> StoreResult<Vec<Option<u64>>> {
         self.write()?;
         self.store.put_calls(calls)
     }

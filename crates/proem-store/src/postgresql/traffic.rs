@@ -1,7 +1,7 @@
 //! Calls, their daily sums, and the chains of live threads.
 
 use proem::store::traffic::{
-    CallQuery, CallRow, CallSums, ChainRow, DAY_MILLIS, ListPage, ListQuery, NewCall, StoredCall,
+    CallInsert, CallQuery, CallRow, CallSums, ChainRow, DAY_MILLIS, ListPage, ListQuery, StoredCall,
     TrafficStore, UsageBy, UsageQuery, UsageRow, new_key, oldest_row,
 };
 use tokio_postgres::Row;
@@ -136,7 +136,7 @@ fn take_row(transaction: &mut Link, id: &str) -> Result<Option<CallRow>, Failure
     row.as_ref().map(call_row).transpose()
 }
 
-fn insert_chain(transaction: &mut Link, call: &NewCall, number: i64) -> Result<(), Failure> {
+fn insert_chain(transaction: &mut Link, call: &CallInsert, number: i64) -> Result<(), Failure> {
     let Some(chain) = &call.chain else { return Ok(()) };
     let sql = "INSERT INTO proem_traffic_chain (conversation, thread, first, link, at, number, is_full) \
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
@@ -236,7 +236,7 @@ fn partition(at: i64) -> (String, i64, i64) {
 impl PostgresStore {
     /// Creates the tables of rows for some times. A role that may not do so stores rows in the default one, as does a table
     /// that is too late for its time.
-    fn make_partitions(&self, calls: &[NewCall]) {
+    fn make_partitions(&self, calls: &[CallInsert]) {
         let mut known = self.partitions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for call in calls {
             let (name, from, to) = partition(call.row.at);
@@ -271,7 +271,7 @@ impl PostgresStore {
 }
 
 impl TrafficStore for PostgresStore {
-    fn put_calls(&self, calls: &[NewCall]) -> Result<Vec<Option<u64>>, StoreError> {
+    fn put_calls(&self, calls: &[CallInsert]) -> Result<Vec<Option<u64>>, StoreError> {
         self.make_partitions(calls);
         let conversations = call_sql::conversations(calls);
         self.run(|transaction| {

@@ -1,7 +1,7 @@
 //! Calls, their daily sums, and the chains of live threads.
 
 use proem::store::traffic::{
-    CallQuery, CallRow, CallSums, ChainRow, DAY_MILLIS, ListPage, ListQuery, NewCall, StoredCall,
+    CallInsert, CallQuery, CallRow, CallSums, ChainRow, DAY_MILLIS, ListPage, ListQuery, StoredCall,
     TrafficStore, UsageBy, UsageQuery, UsageRow, new_key, oldest_row,
 };
 use rusqlite::types::ToSqlOutput;
@@ -173,7 +173,7 @@ fn add_changes(transaction: &Transaction<'_>, changes: &Changes) -> Result<(), F
     Ok(())
 }
 
-fn insert_chain(transaction: &Transaction<'_>, call: &NewCall, number: i64) -> Result<(), Failure> {
+fn insert_chain(transaction: &Transaction<'_>, call: &CallInsert, number: i64) -> Result<(), Failure> {
     let Some(chain) = &call.chain else { return Ok(()) };
     let conversation = &call.row.conversation;
     let sql = "INSERT INTO traffic_chain (number, conversation, thread, first, at, is_full, link) \
@@ -225,7 +225,7 @@ fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
 }
 
 impl TrafficStore for SqliteStore {
-    fn put_calls(&self, calls: &[NewCall]) -> Result<Vec<Option<u64>>, StoreError> {
+    fn put_calls(&self, calls: &[CallInsert]) -> Result<Vec<Option<u64>>, StoreError> {
         self.write(|transaction| {
             let (mut numbers, mut changes) = (Vec::new(), Changes::default());
             for call in calls {

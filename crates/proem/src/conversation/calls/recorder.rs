@@ -16,7 +16,7 @@ use sha2::Sha256;
 
 use crate::conversation::store::record::now;
 use crate::conversation::store::traffic::{
-    CHAIN_MILLIS, CallRow, CallSums, NewCall, NewChain, StoredCall, oldest_row, owner_word,
+    CHAIN_MILLIS, CallInsert, CallRow, CallSums, ChainInsert, StoredCall, oldest_row, owner_word,
 };
 use crate::conversation::store::{Store, StoreError, is_conversation_id};
 use crate::inspect::traffic::kept::KeptChain;
@@ -421,15 +421,20 @@ impl Recorder {
                 let link = serde_json::to_string(kept)
                     .map_err(|error| StoreError::damaged("a chain", error.to_string()))?;
                 let thread = kept.stored_thread();
-                Ok::<_, StoreError>(NewChain { thread, first: first.clone(), is_full: kept.is_full(), link })
+                Ok::<_, StoreError>(ChainInsert {
+                    thread,
+                    first: first.clone(),
+                    is_full: kept.is_full(),
+                    link,
+                })
             });
-            Ok(NewCall {
+            Ok(CallInsert {
                 row: judged.call.row(judged.at)?,
                 chain: chain.transpose()?,
                 replaces: judged.replaces,
             })
         };
-        let calls: Vec<NewCall> = fresh.iter().map(new_call).collect::<Result<_, StoreError>>()?;
+        let calls: Vec<CallInsert> = fresh.iter().map(new_call).collect::<Result<_, StoreError>>()?;
         if calls.is_empty() { Ok(Vec::new()) } else { self.store.put_calls(&calls) }
     }
 
@@ -464,12 +469,12 @@ fn complete(call: &mut Call, known: &RecordedCall) {
 /// Returns the id of a conversation in the list: the session, after the agent if it is known.
 #[must_use]
 pub fn observed_id(agent: Option<&str>, session: &str) -> String {
+    const NAME_MAX: usize = 100;
     let whole = agent.map_or_else(|| session.to_owned(), |agent| format!("{agent}:{session}"));
     if is_conversation_id(&whole) {
         return whole;
     }
     // A name that no path may have gets a digest, so that two of them stay different.
-    const NAME_MAX: usize = 100;
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._:-".contains(*letter);
     let name: String = whole.chars().filter(is_plain).take(NAME_MAX).collect();
     let digest = Digest::new(whole.as_bytes()).hex();

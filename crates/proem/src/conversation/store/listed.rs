@@ -124,7 +124,7 @@ pub struct ListQuery {
     pub sort: ListSort,
     /// True for ascending values.
     pub is_ascending: bool,
-    /// The [`Page::next`] of the page before.
+    /// The `next` of the page before.
     pub after: Option<String>,
     /// The most conversations of the page.
     pub most: usize,

@@ -230,18 +230,18 @@ impl CallRow {
 
 /// A call and its chain, before they are stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NewCall {
+pub struct CallInsert {
     /// The row.
     pub row: CallRow,
     /// The chain.
-    pub chain: Option<NewChain>,
+    pub chain: Option<ChainInsert>,
     /// True to replace a stored call of this id, which had no request.
     pub replaces: bool,
 }
 
 /// The chain of a call, as it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NewChain {
+pub struct ChainInsert {
     /// The thread.
     pub thread: String,
     /// The digest of the first message, in hexadecimal digits.
@@ -444,7 +444,7 @@ pub trait TrafficStore {
     /// Stores calls with their chains, and adds them to the daily sums, all or nothing.
     ///
     /// Returns the number of each call; `None` for one whose id is stored already and that replaces nothing.
-    fn put_calls(&self, calls: &[NewCall]) -> Result<Vec<Option<u64>>, StoreError>;
+    fn put_calls(&self, calls: &[CallInsert]) -> Result<Vec<Option<u64>>, StoreError>;
 
     /// Reads a call by its id.
     fn stored_call(&self, id: &str) -> Result<Option<StoredCall>, StoreError>;

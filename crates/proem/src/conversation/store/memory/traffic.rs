@@ -6,8 +6,8 @@ use super::{Content, MemoryStore, head};
 use crate::conversation::store::columns::{signed, unsigned};
 use crate::conversation::store::record::Page;
 use crate::conversation::store::traffic::{
-    CallKey, CallQuery, CallRow, CallSums, ChainRow, DAY_MILLIS, ListKey, ListPage, ListQuery,
-    ListedConversation, NewCall, NewChain, StoredCall, TrafficStore, UsageBy, UsageQuery, UsageRow, new_key,
+    CallInsert, CallKey, CallQuery, CallRow, CallSums, ChainInsert, ChainRow, DAY_MILLIS, ListKey, ListPage,
+    ListQuery, ListedConversation, StoredCall, TrafficStore, UsageBy, UsageQuery, UsageRow, new_key,
     oldest_row,
 };
 use crate::conversation::store::{ConversationHead, StoreError};
@@ -19,7 +19,7 @@ type SumKey = (UsageBy, i64, String, String, String);
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     rows: BTreeMap<u64, CallRow>,
-    chains: BTreeMap<u64, (String, i64, NewChain)>,
+    chains: BTreeMap<u64, (String, i64, ChainInsert)>,
     sums: BTreeMap<SumKey, CallSums>,
     heads: BTreeMap<String, ListedConversation>,
     last: u64,
@@ -117,11 +117,11 @@ impl MemoryStore {
 }
 
 impl TrafficStore for MemoryStore {
-    fn put_calls(&self, calls: &[NewCall]) -> Result<Vec<Option<u64>>, StoreError> {
+    fn put_calls(&self, calls: &[CallInsert]) -> Result<Vec<Option<u64>>, StoreError> {
         let mut content = self.write();
         let traffic = &mut content.traffic;
         let mut numbers = Vec::new();
-        for NewCall { row, chain, replaces } in calls {
+        for CallInsert { row, chain, replaces } in calls {
             let known = traffic.find(&row.id).map(|(number, _)| number);
             if known.is_some() && !replaces {
                 numbers.push(None);
