@@ -56,6 +56,11 @@ pub(crate) fn print_line(line: &str) {
     write(&format!("{line}\n"));
 }
 
+/// Prints a text over the current line of a terminal; an empty one clears the line.
+pub(crate) fn print_over(text: &str) {
+    write(&format!("\r\u{1b}[K{text}"));
+}
+
 /// Prints a note about the output.
 pub(crate) fn print_note(message: &str) {
     write(&flow(&format!("{DIM}note{DIM:#}: {message}\n"), error_columns(), "  "));

@@ -192,8 +192,10 @@ fn misses_of_a_file_of_calls_are_judged() {
     assert_eq!(output.status.code(), Some(1), "{}", desk.said(&output.stderr));
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     let calls = said["conversations"][0]["calls"].as_array().unwrap();
+    let blames: Vec<&Value> = calls.iter().map(|call| &call["blame"]).collect();
+    assert_eq!(blames, [&Value::Null, &Value::Null, &json!("provider"), &json!("ours")]);
     let verdicts: Vec<&Value> = calls.iter().map(|call| &call["verdict"]).collect();
-    assert_eq!(verdicts, [&Value::Null, &Value::Null, &json!("provider"), &json!("ours")]);
+    assert_eq!(verdicts, ["cold_start", "hit", "provider", "expired"]);
     assert_eq!(calls[3]["reason"], "expired");
     let text = desk.said(&desk.run(&["evidence", "calls.jsonl"]).stdout);
     assert!(

@@ -118,6 +118,7 @@ limits! {
     CALL_BYTES_MAX: usize = 128 << 20, "one recorded call of an agent";
     /// The oldest are forgotten; then a change is named by its part, without its byte.
     TRAFFIC_BODIES_BYTES_MAX: usize = 256 << 20, "all requests that the analysis of calls keeps";
+    STATUS_BYTES_MAX: usize = 1 << 20, "the status of an agent, for a status line";
     TRAFFIC_THREADS_MAX: usize = 10_000, "threads of conversations that the analysis of calls keeps";
     SETTINGS_BYTES_MAX: usize = 256 << 10, "a profile or configuration file";
     EXTENDS_DEPTH_MAX: usize = 16, "profiles in a chain of `extends`";

@@ -1,11 +1,14 @@
 //! The state that all requests share: options, store, metrics, and the limits on work.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use proem::conversation::Recorder;
 use proem::hooks::HookFailure;
+use proem::models::Models;
+use proem::traffic::collect::EventCalls;
 use proem::{Caller, Cancel, Engine, Request, Workspaces, with_cancel};
 use proem_core::limit::{EVENT_STREAMS_MAX, REQUESTS_WAITING_MAX};
 use proem_store::{Conversations, Store};
@@ -69,6 +72,10 @@ impl Default for Options {
 /// The state that all requests share.
 pub struct App {
     pub(crate) conversations: Conversations,
+    /// Records the calls of agents.
+    pub(crate) recorder: Recorder,
+    /// Telemetry events whose calls are not complete yet.
+    pub(crate) events: Mutex<EventCalls>,
     /// Builds prompts that are not stored.
     pub(crate) engine: Engine,
     pub(crate) options: Options,
@@ -97,6 +104,11 @@ impl App {
         let work = Arc::new(Semaphore::new(options.work_max));
         let waiting = Arc::new(Semaphore::new(REQUESTS_WAITING_MAX));
         let engine = engine.on_hook_failure(log_hook);
+        let models = Models::load(&Request::default(), Caller::REMOTE).or_else(|error| {
+            log::line(Level::Warning, &[("event", "models"), ("why", &error.to_string())]);
+            Models::built_in()
+        });
+        let recorder = Recorder::new(Arc::clone(&store), models.unwrap_or_default());
         let conversations = Conversations::new(store, engine.clone());
         let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         let roots = options.workspaces.iter().map(real).collect();
@@ -104,6 +116,8 @@ impl App {
         let room = Room::new(options.body_bytes_max);
         Arc::new(Self {
             conversations,
+            recorder,
+            events: Mutex::default(),
             engine,
             options,
             metrics: Metrics::default(),

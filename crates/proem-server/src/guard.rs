@@ -53,7 +53,7 @@ pub(crate) fn check<B>(app: &App, request: &Request<B>) -> Result<(), ApiError> 
     check_host(&app.options, &target, request.uri(), request.headers())?;
     check_origin(&target, request.headers(), request.method())?;
     check_token(app.options.token.as_ref(), request.uri().path(), request.headers())?;
-    check_type(request.method(), request.headers())
+    check_type(request.method(), request.uri().path(), request.headers())
 }
 
 /// Checks that the request was sent to a host name of this server. With DNS rebinding, a foreign page reaches the server
@@ -162,7 +162,7 @@ fn bearer(value: &str) -> Option<&str> {
 }
 
 /// Checks that a body is sent as JSON, which an HTML form of another site cannot do.
-fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_type(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
     if !matches!(*method, Method::POST | Method::PUT) {
         return Ok(());
     }
@@ -170,7 +170,11 @@ fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
         && (headers.contains_key(header::CONTENT_LENGTH) || headers.contains_key(header::TRANSFER_ENCODING));
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !has_body && kind.is_empty() || kind.eq_ignore_ascii_case("application/json") {
+    // A form cannot send lines of JSON as that, either.
+    let are_lines =
+        ["application/x-ndjson", "application/jsonl"].iter().any(|lines| kind.eq_ignore_ascii_case(lines));
+    let is_json = kind.eq_ignore_ascii_case("application/json") || are_lines && path == "/calls";
+    if !has_body && kind.is_empty() || is_json {
         return Ok(());
     }
     let error = ApiError::new(

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proem::evidence::Blame;
+use proem::traffic::CacheVerdict;
+use proem::traffic::call::OwnerKind;
+use proem::traffic::verdict::LossSide;
 
 use crate::shapes::insight::LatencyShape;
 
@@ -20,16 +22,19 @@ pub(crate) struct Metrics {
     pub(crate) turns_built: AtomicU64,
     pub(crate) turns_reused: AtomicU64,
     pub(crate) work_stopped: AtomicU64,
-    /// Reported calls, by verdict.
-    verdicts: [AtomicU64; VERDICTS.len()],
+    /// Recorded calls, by verdict.
+    verdicts: [AtomicU64; CacheVerdict::ALL.len()],
+    /// Millionths of a dollar that misses cost, by side.
+    lost: [AtomicU64; SIDES.len()],
 }
 
-/// Verdicts on calls: no cache miss, or the cause of the miss.
-const VERDICTS: [(&str, Option<Blame>); 4] = [
-    ("no_miss", None),
-    ("ours", Some(Blame::Ours)),
-    ("provider", Some(Blame::Provider)),
-    ("unknown", Some(Blame::Unknown)),
+/// The sides that losses are counted for.
+const SIDES: [(&str, LossSide); 5] = [
+    ("ours", LossSide::Ours),
+    ("user", LossSide::User),
+    ("agent", LossSide::Agent),
+    ("provider", LossSide::Provider),
+    ("unknown", LossSide::Unknown),
 ];
 
 /// Reasons for new epochs. Each is printed from the start, with 0, so that Prometheus can compute rates.
@@ -57,11 +62,24 @@ impl Metrics {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Counts a reported call.
-    pub(crate) fn judged(&self, verdict: Option<Blame>) {
-        let counter = VERDICTS.iter().zip(&self.verdicts).find(|((_, known), _)| *known == verdict);
-        if let Some((_, count)) = counter {
+    /// Counts a recorded call, and what it lost.
+    pub(crate) fn judged(&self, verdict: CacheVerdict, owner: Option<OwnerKind>, lost_usd: Option<f64>) {
+        let counters = CacheVerdict::ALL.iter().zip(&self.verdicts);
+        let found = counters.into_iter().find(|(known, _)| **known == verdict);
+        if let Some((_, count)) = found {
             count.fetch_add(1, Ordering::Relaxed);
+        }
+        let side = LossSide::of(owner.unwrap_or(OwnerKind::Unknown));
+        let lost = lost_usd.filter(|usd| usd.is_finite()).unwrap_or(0.0).max(0.0) * 1e6;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is positive, and saturates"
+        )]
+        let lost = lost.round() as u64;
+        let found = SIDES.iter().zip(&self.lost).find(|((_, known), _)| *known == side);
+        if let Some((_, sum)) = found {
+            sum.fetch_add(lost, Ordering::Relaxed);
         }
     }
 
@@ -148,11 +166,20 @@ impl Metrics {
             line(text, &format!("proem_epochs_total{{reason=\"{reason}\"}} {count}"));
         }
         text.push_str(
-            "# HELP proem_calls_total Reported calls, by verdict on their cache.\n# TYPE proem_calls_total counter\n",
+            "# HELP proem_calls_total Recorded calls, by verdict on their cache.\n# TYPE proem_calls_total counter\n",
         );
-        for ((verdict, _), count) in VERDICTS.iter().zip(&self.verdicts) {
-            let count = count.load(Ordering::Relaxed);
+        for (verdict, count) in CacheVerdict::ALL.iter().zip(&self.verdicts) {
+            let (verdict, count) = (verdict.word(), count.load(Ordering::Relaxed));
             line(text, &format!("proem_calls_total{{verdict=\"{verdict}\"}} {count}"));
+        }
+        text.push_str(
+            "# HELP proem_lost_usd_total The price of tokens that were not read from the cache, by the side that caused it.\n\
+             # TYPE proem_lost_usd_total counter\n",
+        );
+        for ((side, _), lost) in SIDES.iter().zip(&self.lost) {
+            let micros = lost.load(Ordering::Relaxed);
+            let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
+            line(text, &format!("proem_lost_usd_total{{side=\"{side}\"}} {dollars}.{rest:06}"));
         }
     }
 }

@@ -4,6 +4,7 @@ mod insight;
 
 use proem::Request;
 use proem::build_shape::VERSION;
+use proem::conversation::{RecordedCall, UsageReport};
 use proem::deliver::ProviderName;
 use proem::turn_shape::{CompactionShape, TurnShape};
 use schemars::generate::SchemaSettings;
@@ -13,9 +14,9 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::openapi::insight::insight_operations;
 use crate::shapes::{
-    CallsAnswer, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
-    EpochAnswer, FilesAnswer, PreviewAnswer, TemplateAnswer, TemplateBody, ValuesAnswer, VariablesAnswer,
-    VersionShape, VersionsAnswer, WorkspaceAnswer,
+    CallsAnswer, CallsPage, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
+    EpochAnswer, FilesAnswer, PreviewAnswer, RecordedAnswer, TemplateAnswer, TemplateBody, ValuesAnswer,
+    VariablesAnswer, VersionShape, VersionsAnswer, WorkspaceAnswer,
 };
 
 /// A method of a path.
@@ -104,6 +105,7 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     operations.extend(evidence_operations(generator));
     operations.extend(compaction_operations(generator));
     operations.extend(insight_operations(generator));
+    operations.extend(traffic_operations(generator));
     operations
 }
 
@@ -271,6 +273,22 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
         Operation {
             query: &[
                 ("search", "string", "A part of the id or of the working directory"),
+                (
+                    "kind",
+                    "string",
+                    "`proem`, or `observed` for conversations of which only the calls are known",
+                ),
+                ("agent", "string", "The agent that made the calls"),
+                ("model", "string", "The model"),
+                ("cwd", "string", "The working directory"),
+                ("since", "string", "The earliest activity: a time, a day, or a duration such as `7d`"),
+                ("misses", "boolean", "Only conversations with a miss"),
+                (
+                    "sort",
+                    "string",
+                    "`opened_at` (the default), `active_at`, `calls`, `read_ratio`, `usd`, `lost_usd`, `epoch` or `conversation`",
+                ),
+                ("order", "string", "`asc` or `desc`; the default depends on `sort`"),
                 ("after", "string", "The `next` of the previous page"),
                 ("limit", "integer", "Maximum number of conversations"),
             ],
@@ -388,6 +406,70 @@ fn evidence_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
+/// The times of queries.
+const SINCE: (&str, &str, &str) = (
+    "since",
+    "string",
+    "The earliest time: RFC 3339, a day, milliseconds since 1970, or a duration such as `7d`",
+);
+const UNTIL: (&str, &str, &str) = ("until", "string", "The time before which calls were made");
+
+/// Returns the routes of the calls of agents.
+fn traffic_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let call = reference::<RecordedCall>(generator);
+    let any = json!({ "type": "object" });
+    vec![
+        Operation {
+            query: &[
+                ("conversation", "string", "The id of the conversation, or the session in it"),
+                SINCE,
+                UNTIL,
+                ("verdict", "string", "Verdicts, separated by commas"),
+                ("model", "string", "The model"),
+                ("cwd", "string", "The working directory"),
+                ("owner", "string", "The kind of the owner of the change"),
+                ("alarming", "boolean", "Only misses that a report shows unasked, or only others"),
+                ("after", "string", "The `next` of the previous page"),
+                ("limit", "integer", "Maximum number of calls"),
+            ],
+            answer: Some(reference::<CallsPage>(generator)),
+            errors: &[503],
+            ..operation("get", "/calls", "Calls of agents with their verdicts, the newest first")
+        },
+        Operation {
+            body: Some(any.clone()),
+            answer: Some(reference::<RecordedAnswer>(generator)),
+            errors: &[413, 503],
+            ..operation(
+                "post",
+                "/calls",
+                "Record calls: one object, a list, or JSON lines, as `proem report` reads them",
+            )
+        },
+        Operation {
+            answer: Some(call),
+            errors: &[404, 503],
+            ..operation("get", "/calls/{id}", "One call with its verdict")
+        },
+        Operation {
+            query: &[
+                SINCE,
+                UNTIL,
+                ("by", "string", "`day` (the default), `model`, `cwd`, `profile`, `version` or `owner`"),
+            ],
+            answer: Some(reference::<UsageReport>(generator)),
+            errors: &[503],
+            ..operation("get", "/usage", "Sums of calls: tokens, money, and losses; of 30 days by default")
+        },
+        Operation {
+            body: Some(any.clone()),
+            answer: Some(any),
+            errors: &[413, 503],
+            ..operation("post", "/v1/logs", "Record the calls of telemetry events: logs of OTLP as JSON")
+        },
+    ]
+}
+
 /// Returns the routes of compaction.
 fn compaction_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
@@ -422,7 +504,7 @@ fn compaction_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
 
 fn describe(operation: &Operation, error: &Value) -> Value {
     let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let mut parameters: Vec<Value> = in_path.map(path_parameter).collect();
+    let mut parameters: Vec<Value> = in_path.map(|name| path_parameter(name, operation.path)).collect();
     for (name, kind, description) in operation.query {
         let is_required = matches!(*name, "from" | "to" | "dir");
         let schema = match *kind {
@@ -474,8 +556,9 @@ fn responses(operation: &Operation, error: &Value) -> Map<String, Value> {
     responses
 }
 
-fn path_parameter(name: &str) -> Value {
+fn path_parameter(name: &str, path: &str) -> Value {
     let schema = match name {
+        "id" if path.starts_with("/calls") => json!({ "type": "string" }),
         "id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$" }),
         "version" | "number" => json!({ "type": "integer", "minimum": 1 }),
         _ => json!({ "type": "string" }),

@@ -15,10 +15,13 @@ pub(crate) use preview::PreviewAnswer;
 use std::collections::BTreeMap;
 
 use proem::PendingKind;
+use proem::conversation::RecordedCall;
+use proem::store::traffic::ListedConversation;
+use proem::traffic::report::ReportNote;
 use proem::turn_shape::{EpochChangeShape, OwnedNoteShape};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
-use proem_store::{ConversationHead, EpochHead, Plan, TemplateHead, TemplateVersion};
+use proem_store::{EpochHead, Plan, TemplateHead, TemplateVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -166,7 +169,7 @@ pub(crate) struct ConversationAnswer {
     pub(crate) notes: Vec<OwnedNoteShape>,
 }
 
-/// A page of conversations; the one with the newest epoch is first.
+/// A page of conversations; without another order, the one with the newest epoch is first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConversationsAnswer {
     /// The conversations.
@@ -174,6 +177,8 @@ pub(crate) struct ConversationsAnswer {
     /// The value of `after` for the next page; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
+    /// The number of conversations on all pages.
+    pub(crate) total: u64,
 }
 
 /// A conversation in a list.
@@ -181,27 +186,87 @@ pub(crate) struct ConversationsAnswer {
 pub(crate) struct ConversationShape {
     /// The id of the conversation.
     pub(crate) conversation: String,
-    /// The number of its current epoch.
+    /// `proem`, or `observed` if only its calls are known.
+    pub(crate) kind: &'static str,
+    /// The number of its current epoch; 0 for an observed conversation.
     pub(crate) epoch: u64,
-    /// The reason for which the epoch was opened.
+    /// The reason for which the epoch was opened; empty for an observed conversation.
     pub(crate) reason: String,
     /// The profile.
     pub(crate) profile: String,
     /// The working directory.
     pub(crate) cwd: String,
-    /// The model, if one was named.
+    /// The agent that made the calls, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    /// The model of the last call, or the one that was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// The time of the first turn, in milliseconds since 1970.
+    /// The time of the first turn or call, in milliseconds since 1970.
     pub(crate) began_at: i64,
-    /// The time at which the current epoch was opened, in milliseconds since 1970.
+    /// The time at which the current epoch was opened, in milliseconds since 1970; that of the last call of an observed
+    /// conversation.
     pub(crate) opened_at: i64,
+    /// The time of the last epoch or call, in milliseconds since 1970.
+    pub(crate) active_at: i64,
+    /// The number of its calls.
+    pub(crate) calls: u64,
+    /// Tokens read from the cache.
+    pub(crate) read: u64,
+    /// All input tokens.
+    pub(crate) input: u64,
+    /// The share of the input that was read from the cache, from 0 to 1; missing without input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) read_ratio: Option<f64>,
+    /// The price of its calls.
+    pub(crate) usd: f64,
+    /// The price of what was lost.
+    pub(crate) lost_usd: f64,
+    /// The last miss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_miss: Option<MissShape>,
 }
 
-impl From<ConversationHead> for ConversationShape {
-    fn from(head: ConversationHead) -> Self {
-        let ConversationHead { conversation, epoch, reason, profile, cwd, model, began_at, opened_at } = head;
-        Self { conversation, epoch, reason, profile, cwd, model, began_at, opened_at }
+/// The last miss of a conversation.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct MissShape {
+    /// The id of the call.
+    pub(crate) id: String,
+    /// The time, in RFC 3339.
+    pub(crate) at: String,
+    /// The verdict.
+    pub(crate) verdict: String,
+    /// The kind of the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
+    /// The price of what was lost.
+    pub(crate) lost_usd: f64,
+}
+
+impl From<ListedConversation> for ConversationShape {
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
+    fn from(one: ListedConversation) -> Self {
+        let has_input = one.input > 0;
+        Self {
+            conversation: one.conversation,
+            kind: if one.is_observed { "observed" } else { "proem" },
+            epoch: one.epoch,
+            reason: one.reason,
+            profile: one.profile,
+            cwd: one.cwd,
+            agent: one.agent,
+            model: one.model,
+            began_at: one.began_at,
+            opened_at: one.opened_at,
+            active_at: one.active_at,
+            calls: one.calls,
+            read: one.read,
+            input: one.input,
+            read_ratio: has_input.then(|| one.read as f64 / one.input as f64),
+            usd: one.usd,
+            lost_usd: one.lost_usd,
+            last_miss: one.last_miss.and_then(|miss| serde_json::from_str(&miss).ok()),
+        }
     }
 }
 
@@ -235,6 +300,31 @@ pub(crate) struct ChangeAnswer {
 pub(crate) struct CallsAnswer {
     /// The calls, oldest first.
     pub(crate) calls: Vec<proem::evidence::JudgedCall>,
+}
+
+/// Calls that were sent, with their verdicts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RecordedAnswer {
+    /// The version of this shape.
+    pub(crate) version: u32,
+    /// The number of calls that the store did not have.
+    pub(crate) added: usize,
+    /// The calls, in the order in which they were sent.
+    pub(crate) calls: Vec<RecordedCall>,
+    /// Everything that was left out.
+    pub(crate) notes: Vec<ReportNote>,
+}
+
+/// A page of calls, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallsPage {
+    /// The version of this shape.
+    pub(crate) version: u32,
+    /// The calls.
+    pub(crate) calls: Vec<RecordedCall>,
+    /// The value of `after` for the next page; missing on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
 }
 
 /// The changes that a rebuild would make.

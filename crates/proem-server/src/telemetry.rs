@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+use proem::traffic::CallVerdict;
 use serde_json::{Value, json};
 
 use crate::log::{self, Level};
@@ -198,6 +200,13 @@ impl Telemetry {
         }
     }
 
+    /// Queues the span of a recorded call to a provider.
+    pub(crate) fn take_call(&self, call: &CallVerdict) {
+        if self.spans.try_send(call_span(call)).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the number of dropped spans.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
@@ -241,6 +250,42 @@ fn work(collector: &Collector, waiting: &Receiver<Value>, dropped: &AtomicU64) {
             return;
         }
     }
+}
+
+/// Returns the span of a call, with the attributes that OpenTelemetry names for models, and the verdict on its cache.
+fn call_span(call: &CallVerdict) -> Value {
+    let number = |name: &str, value: u64| json!({ "key": name, "value": { "intValue": value.to_string() } });
+    let model = call.model.as_deref().unwrap_or("model");
+    let at = call.at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
+    let nanos = at.map_or(0, |at| at.as_nanosecond()).to_string();
+    let mut attributes = vec![
+        text("gen_ai.operation.name", "chat"),
+        text("gen_ai.provider.name", &call.provider),
+        text("gen_ai.request.model", model),
+        text("gen_ai.conversation.id", &call.conversation),
+        text("proem.call.id", &call.id),
+        text("proem.cache.verdict", call.verdict.word()),
+        number("proem.cache.lost_tokens", call.lost_tokens),
+    ];
+    let parts = [call.read, call.written, call.uncached];
+    let input = parts.iter().any(Option::is_some);
+    let input = input.then(|| parts.into_iter().flatten().fold(0, u64::saturating_add));
+    let counts = [
+        ("gen_ai.usage.input_tokens", input),
+        ("gen_ai.usage.output_tokens", call.output),
+        ("gen_ai.usage.cache_read.input_tokens", call.read),
+        ("gen_ai.usage.cache_creation.input_tokens", call.written),
+    ];
+    attributes.extend(counts.into_iter().filter_map(|(name, count)| Some(number(name, count?))));
+    json!({
+        "traceId": format!("{}{}", log::random_id(), log::random_id()),
+        "spanId": log::random_id(),
+        "name": format!("chat {model}"),
+        "kind": 3,
+        "startTimeUnixNano": nanos,
+        "endTimeUnixNano": nanos,
+        "attributes": attributes,
+    })
 }
 
 /// The span of an answered request.

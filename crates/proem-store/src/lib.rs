@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod call_sql;
 mod location;
 mod maintenance;
 mod sqlite;
@@ -49,7 +50,7 @@ pub use proem::store::{
     Batch, CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead,
     Epoch, EpochEntry, EpochHead, EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore, Page,
     Query, References, StateRecord, Store, StoreError, TemplateHead, TemplateStore, TemplateVersion,
-    WorkspaceRecord, WorkspaceStore, is_conversation_id, is_page_key,
+    TrafficStore, WorkspaceRecord, WorkspaceStore, is_conversation_id, is_page_key,
 };
 use proem::store::{columns, record, workspace};
 pub use sqlite::SqliteStore;

@@ -15,8 +15,10 @@ mod schema;
 mod states;
 mod templates;
 mod tls;
+mod traffic;
 mod workspaces;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
@@ -51,6 +53,8 @@ pub struct PostgresStore {
     texts: TextCache,
     current: Prepared,
     current_head: Prepared,
+    /// The tables of rows of calls that this process has created or found.
+    partitions: Mutex<BTreeSet<String>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -77,7 +81,8 @@ impl PostgresStore {
         });
         let (idle, texts) = (Mutex::default(), TextCache::default());
         let (current, current_head) = (Prepared::new(CURRENT), Prepared::new(CURRENT_HEAD));
-        let store = Self { address, tls, idle, texts, current, current_head };
+        let partitions = Mutex::default();
+        let store = Self { address, tls, idle, texts, current, current_head, partitions };
         let mut client = store.client().map_err(|failure| store.explain(failure))?;
         schema::migrate(&mut client, &store.address.place).map_err(|failure| store.explain(failure))?;
         store.give_back(client);
@@ -449,8 +454,9 @@ impl Store for PostgresStore {
                 transaction.execute_typed("DELETE FROM proem_conversation WHERE id = $1", &values)?;
             transaction.execute_typed("DELETE FROM proem_compaction WHERE conversation = $1", &values)?;
             transaction.execute_typed("DELETE FROM proem_call WHERE conversation = $1", &values)?;
+            let is_observed = traffic::remove_conversation(transaction, conversation)?;
             transaction.execute_typed("DELETE FROM proem_epoch WHERE conversation = $1", &values)?;
-            Ok(removed > 0)
+            Ok(removed > 0 || is_observed)
         })
     }
 

@@ -16,7 +16,7 @@ use proem_store::{
 };
 use proem_testkit::PostgresServer;
 
-use crate::{commits, workspaces};
+use crate::{commits, traffic, workspaces};
 
 /// Opens the same store each time it is called.
 type Opener = Box<dyn Fn() -> Arc<dyn Store>>;
@@ -90,7 +90,15 @@ fn current(store: &Arc<dyn Store>, conversation: &str) -> Option<Epoch> {
 
 type Promise = fn(&dyn Fn() -> Arc<dyn Store>);
 
-const PROMISES: [(&str, Promise); 26] = [
+const PROMISES: [(&str, Promise); 34] = [
+    ("calls are listed by time", traffic::calls_are_listed_by_time),
+    ("a call counts once", traffic::a_call_counts_once),
+    ("sums are those of the rows", traffic::sums_are_those_of_the_rows),
+    ("rows expire, and sums stay", traffic::rows_expire_and_sums_stay),
+    ("calls before a time are forgotten", traffic::calls_before_a_time_are_forgotten),
+    ("own and observed conversations share a list", traffic::own_and_observed_conversations_share_a_list),
+    ("the key of accounts stays", traffic::the_key_of_accounts_stays),
+    ("a recorder goes on where another stopped", traffic::a_recorder_goes_on_where_another_stopped),
     ("a workspace is kept while it is used", workspaces::are_kept_while_they_are_used),
     ("workspaces are part of an export", workspaces::are_part_of_an_export),
     ("a check misses the workspace of an epoch", workspaces::are_missed),

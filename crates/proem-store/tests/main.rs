@@ -7,4 +7,5 @@ mod maintenance;
 mod names;
 #[path = "protocol/main.rs"]
 mod protocol;
+mod traffic;
 mod workspaces;

@@ -11,7 +11,7 @@ use lint::{check, skills};
 use manage::{config, init, pages, profile, trust};
 use prompt::{build, bundle, turn};
 use server::{conversation, gateway, run as run_agent, serve, store};
-use understand::{compat, diff, drift, evidence, explain, report, simulate, vars, why};
+use understand::{compat, diff, drift, evidence, explain, report, simulate, statusline, vars, why};
 
 use crate::failure::Failure;
 
@@ -30,6 +30,7 @@ pub(crate) enum Command {
     Simulate(simulate::SimulateArguments),
     Evidence(evidence::EvidenceArguments),
     Report(report::ReportArguments),
+    Statusline(statusline::StatuslineArguments),
     Run(run_agent::RunArguments),
     Check(check::CheckArguments),
     #[command(subcommand)]
@@ -65,6 +66,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Evidence(arguments) => evidence::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Statusline(arguments) => statusline::run(arguments),
         Command::Run(arguments) => run_agent::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Skills(command) => skills::run(command),

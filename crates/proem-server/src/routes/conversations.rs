@@ -9,13 +9,15 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proem::hooks::ResourcePaths;
 use proem::request::RequestUpdate;
+use proem::store::traffic::{self, ListSort};
 use proem::turn_shape::{OwnedNoteShape, TurnShape};
 use proem::{Request, Tool, Turn};
-use proem_store::{Changed, ConversationError, LoadedEpoch, Plan, Query};
+use proem_store::{Changed, ConversationError, LoadedEpoch, Plan};
 use serde::Deserialize;
 
 use super::Shared;
 use super::body::{BodyText, PathParams, QueryParams, has_answer};
+use super::calls::moment;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
@@ -31,8 +33,25 @@ const PAGE: usize = 50;
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
     search: Option<String>,
+    kind: Option<String>,
+    agent: Option<String>,
+    model: Option<String>,
+    cwd: Option<String>,
+    since: Option<String>,
+    #[serde(default)]
+    misses: bool,
+    sort: Option<String>,
+    order: Option<Order>,
     after: Option<String>,
     limit: Option<usize>,
+}
+
+/// The direction of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    Asc,
+    Desc,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,18 +93,43 @@ pub(super) async fn list(
     State(app): Shared,
     QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<ConversationsAnswer>, ApiError> {
-    let ListQuery { search, after, limit } = query;
-    let most = limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
-    if after.as_deref().is_some_and(|after| !proem_store::is_page_key(after)) {
+    let most = query.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
+    if query.after.as_deref().is_some_and(|after| !proem_store::is_page_key(after)) {
         let error = ApiError::bad_request("`after` is not a place in the list");
         return Err(error.with_hint("take it from `next` of the page before"));
     }
-    if search.as_deref().is_some_and(|search| search.contains('\0')) {
-        return Err(ApiError::bad_request("`search` has a NUL (U+0000), which no stored text has"));
+    let texts = [&query.search, &query.kind, &query.agent, &query.model, &query.cwd];
+    let names = ["search", "kind", "agent", "model", "cwd"];
+    if let Some((name, _)) =
+        names.iter().zip(texts).find(|(_, text)| text.as_deref().is_some_and(|text| text.contains('\0')))
+    {
+        return Err(ApiError::bad_request(format!("`{name}` has a NUL (U+0000), which no stored text has")));
     }
-    let page = app.work(move |app| Ok(app.store().conversations(&Query { search, after, most })?)).await?;
+    if query.kind.as_deref().is_some_and(|kind| !["proem", "observed"].contains(&kind)) {
+        return Err(ApiError::bad_request("`kind` is neither `proem` nor `observed`"));
+    }
+    let sort = query.sort.as_deref().map_or(Some(ListSort::default()), ListSort::parse);
+    let Some(sort) = sort else {
+        let words: Vec<&str> = ListSort::ALL.iter().map(|(word, _)| *word).collect();
+        let error = ApiError::bad_request("conversations cannot be sorted by that");
+        return Err(error.with_hint(format!("expected one of: {}", words.join(", "))));
+    };
+    let wanted = traffic::ListQuery {
+        search: query.search,
+        kind: query.kind,
+        agent: query.agent,
+        model: query.model,
+        cwd: query.cwd,
+        since: query.since.as_deref().map(|text| moment("since", text)).transpose()?,
+        has_miss: query.misses,
+        sort,
+        is_ascending: query.order.map_or(sort.ascends(), |order| order == Order::Asc),
+        after: query.after,
+        most,
+    };
+    let page = app.work(move |app| Ok(app.store().list_conversations(&wanted)?)).await?;
     let conversations = page.items.into_iter().map(ConversationShape::from).collect();
-    Ok(Json(ConversationsAnswer { conversations, next: page.next }))
+    Ok(Json(ConversationsAnswer { conversations, next: page.next, total: page.total }))
 }
 
 /// Returns one conversation: the frozen prompt and all epochs, or 304 if the client has this state already.

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use proem::store::traffic::{
+    CallInsert, CallQuery, ChainRow, ListPage, ListQuery, StoredCall, UsageQuery, UsageRow,
+};
 use proem_store::{
     CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead, Epoch,
     EpochHead, History, MemoryStore, Page, Query, Store, StoreError, TemplateHead, TemplateStore,
-    TemplateVersion, WorkspaceRecord, WorkspaceStore,
+    TemplateVersion, TrafficStore, WorkspaceRecord, WorkspaceStore,
 };
 
 type StoreResult<T> = Result<T, StoreError>;
@@ -133,6 +136,40 @@ impl CallStore for Gate {
     }
     fn last_call(&self, conversation: &str) -> StoreResult<Option<String>> {
         self.store.last_call(conversation)
+    }
+}
+
+impl TrafficStore for Gate {
+    fn put_calls(&self, calls: &[CallInsert]) -> StoreResult<Vec<Option<u64>>> {
+        self.write()?;
+        self.store.put_calls(calls)
+    }
+    fn stored_call(&self, id: &str) -> StoreResult<Option<StoredCall>> {
+        self.store.stored_call(id)
+    }
+    fn list_calls(&self, query: &CallQuery) -> StoreResult<Page<StoredCall>> {
+        self.store.list_calls(query)
+    }
+    fn chains(&self, conversation: &str, after: u64) -> StoreResult<Vec<ChainRow>> {
+        self.store.chains(conversation, after)
+    }
+    fn conversations_of_first(&self, first: &str, most: usize) -> StoreResult<Vec<String>> {
+        self.store.conversations_of_first(first, most)
+    }
+    fn usage(&self, query: &UsageQuery) -> StoreResult<Vec<UsageRow>> {
+        self.store.usage(query)
+    }
+    fn list_conversations(&self, query: &ListQuery) -> StoreResult<ListPage> {
+        self.store.list_conversations(query)
+    }
+    fn expire_calls(&self, rows_before: i64, chains_before: i64, most: usize) -> StoreResult<u64> {
+        self.store.expire_calls(rows_before, chains_before, most)
+    }
+    fn forget_calls(&self, before: i64) -> StoreResult<u64> {
+        self.store.forget_calls(before)
+    }
+    fn account_key(&self) -> StoreResult<Vec<u8>> {
+        self.store.account_key()
     }
 }
 

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a server that cannot be set up must stop the test")]
 
 mod base;
+mod calls;
 mod client;
 mod crowd;
 mod description;

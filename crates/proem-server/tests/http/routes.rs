@@ -8,7 +8,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 35] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 39] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -28,6 +28,10 @@ pub(crate) const ROUTES: [(&str, &[&str]); 35] = [
     ("/preview", &["POST"]),
     ("/preview/variables", &["POST"]),
     ("/workspaces", &["POST"]),
+    ("/calls", &["GET", "POST"]),
+    ("/calls/{id}", &["GET"]),
+    ("/usage", &["GET"]),
+    ("/v1/logs", &["POST"]),
     ("/conversations", &["GET"]),
     ("/conversations/{id}", &["GET", "DELETE"]),
     ("/conversations/{id}/epochs/{number}", &["GET"]),

@@ -168,17 +168,19 @@ fn a_miss_is_judged_by_what_is_known() {
         done(&server, &Call::json("POST", "/conversations/c/calls", &body))
     };
     let first = call(0, 7000, json!({}));
-    assert_eq!((&first["call"], &first["epoch"], &first["verdict"]), (&json!(1), &json!(1), &Value::Null));
+    assert_eq!((&first["call"], &first["epoch"], &first["blame"]), (&json!(1), &json!(1), &Value::Null));
+    assert_eq!(first["verdict"], "cold_start");
     assert_eq!(call(7000, 40, json!({}))["expected"], 7000);
     site.write("work/AGENTS.md", "new rules");
     done(&server, &Call::new("POST", "/conversations/c/reload"));
     let miss = call(0, 7100, json!({}));
-    assert_eq!((&miss["verdict"], &miss["reason"]), (&json!("ours"), &json!("system_changed")));
+    assert_eq!((&miss["blame"], &miss["reason"]), (&json!("ours"), &json!("system_changed")));
+    assert_eq!((&miss["verdict"], &miss["lost_tokens"]), (&json!("system_changed"), &json!(7040)));
     assert!(miss["why"].as_str().unwrap().contains("AGENTS.md was edited"), "{miss}");
-    assert_eq!(call(0, 7200, json!({}))["verdict"], "unknown", "what was sent is not known");
+    assert_eq!(call(0, 7200, json!({}))["blame"], "unknown", "what was sent is not known");
     let sent = |system: &str| json!({ "request": { "model": model, "system": system, "messages": [] } });
     assert_eq!(
-        call(0, 7200, sent("something else"))["verdict"],
+        call(0, 7200, sent("something else"))["blame"],
         "unknown",
         "what was sent before is not known"
     );

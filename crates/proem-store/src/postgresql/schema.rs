@@ -6,7 +6,7 @@ use super::link::Link;
 use super::{Failure, StoreError};
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -131,6 +131,101 @@ CREATE TABLE proem_template (
         PRIMARY KEY (conversation, number)
     );
     CREATE INDEX proem_workspace_use_by_digest ON proem_workspace_use (digest);",
+    // The calls of agents to providers: rows for some weeks, daily sums for ever, and chains of digests of live threads.
+    // Rows are divided by time, so that old ones go with their table. A table of ids keeps ids unique.
+    "CREATE TABLE proem_traffic_call (
+        number bigint NOT NULL,
+        id text NOT NULL,
+        at bigint NOT NULL,
+        conversation text NOT NULL,
+        agent text NOT NULL,
+        model text NOT NULL,
+        cwd text NOT NULL,
+        profile text NOT NULL,
+        version text NOT NULL,
+        verdict text NOT NULL,
+        owner text NOT NULL,
+        is_alarming bigint NOT NULL,
+        calls bigint NOT NULL,
+        read bigint NOT NULL,
+        written bigint NOT NULL,
+        uncached bigint NOT NULL,
+        output bigint NOT NULL,
+        unpriced bigint NOT NULL,
+        list_price bigint NOT NULL,
+        lost_tokens bigint NOT NULL,
+        usd double precision NOT NULL,
+        saved_usd double precision NOT NULL,
+        lost_usd double precision NOT NULL,
+        record text NOT NULL
+    ) PARTITION BY RANGE (at);
+    CREATE TABLE proem_traffic_call_default PARTITION OF proem_traffic_call DEFAULT;
+    CREATE TABLE proem_traffic_id (
+        id text PRIMARY KEY,
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        at bigint NOT NULL
+    );
+    CREATE INDEX proem_traffic_id_by_time ON proem_traffic_id (at);
+    CREATE INDEX proem_traffic_call_by_number ON proem_traffic_call (number);
+    CREATE INDEX proem_traffic_call_by_time ON proem_traffic_call (at, number);
+    CREATE INDEX proem_traffic_call_by_conversation ON proem_traffic_call (conversation, at, number);
+    CREATE INDEX proem_traffic_call_by_verdict ON proem_traffic_call (verdict, at, number);
+    CREATE INDEX proem_traffic_call_by_model ON proem_traffic_call (model, at, number);
+    CREATE INDEX proem_traffic_call_by_cwd ON proem_traffic_call (cwd, at, number);
+    CREATE TABLE proem_traffic_usage (
+        dimension text NOT NULL,
+        day bigint NOT NULL,
+        key text NOT NULL,
+        verdict text NOT NULL,
+        owner text NOT NULL,
+        calls bigint NOT NULL,
+        read bigint NOT NULL,
+        written bigint NOT NULL,
+        uncached bigint NOT NULL,
+        output bigint NOT NULL,
+        unpriced bigint NOT NULL,
+        list_price bigint NOT NULL,
+        lost_tokens bigint NOT NULL,
+        usd double precision NOT NULL,
+        saved_usd double precision NOT NULL,
+        lost_usd double precision NOT NULL,
+        PRIMARY KEY (dimension, day, key, verdict, owner)
+    );
+    CREATE TABLE proem_traffic_conversation (
+        id text PRIMARY KEY,
+        session text NOT NULL,
+        agent text,
+        model text,
+        cwd text,
+        profile text,
+        calls bigint NOT NULL,
+        read bigint NOT NULL,
+        input bigint NOT NULL,
+        usd double precision NOT NULL,
+        lost_usd double precision NOT NULL,
+        began_at bigint NOT NULL,
+        active_at bigint NOT NULL,
+        last_miss text
+    );
+    CREATE INDEX proem_traffic_conversation_by_time ON proem_traffic_conversation (active_at, id);
+    CREATE INDEX proem_traffic_conversation_by_session ON proem_traffic_conversation (session);
+    CREATE TABLE proem_traffic_chain (
+        number bigint PRIMARY KEY,
+        conversation text NOT NULL,
+        thread text NOT NULL,
+        first text NOT NULL,
+        at bigint NOT NULL,
+        is_full boolean NOT NULL,
+        link text NOT NULL
+    );
+    CREATE INDEX proem_traffic_chain_by_conversation ON proem_traffic_chain (conversation, number);
+    CREATE INDEX proem_traffic_chain_by_thread ON proem_traffic_chain (conversation, thread, at);
+    CREATE INDEX proem_traffic_chain_by_first ON proem_traffic_chain (first);
+    CREATE INDEX proem_traffic_chain_by_time ON proem_traffic_chain (at);
+    CREATE TABLE proem_store_key (
+        name text PRIMARY KEY,
+        bytes bytea NOT NULL
+    );",
 ];
 
 /// The form of the epochs that this proem writes: the version of the tables that brought it.

@@ -11,6 +11,7 @@ mod rows;
 mod schema;
 mod states;
 mod templates;
+mod traffic;
 mod workspaces;
 
 use std::cell::RefCell;
@@ -350,9 +351,14 @@ impl Store for SqliteStore {
         self.write(|transaction| {
             transaction.execute("DELETE FROM compaction WHERE conversation = ?1", [conversation])?;
             transaction.execute("DELETE FROM call WHERE conversation = ?1", [conversation])?;
+            transaction.execute("DELETE FROM traffic_call WHERE conversation = ?1", [conversation])?;
+            transaction.execute("DELETE FROM traffic_chain WHERE conversation = ?1", [conversation])?;
+            let sql = "DELETE FROM traffic_conversation WHERE id = ?1";
+            let is_observed = transaction.execute(sql, [conversation])? > 0;
             transaction.execute("DELETE FROM epoch WHERE conversation = ?1", [conversation])?;
             // Its state goes with it: see the table.
-            Ok(transaction.execute("DELETE FROM conversation WHERE id = ?1", [conversation])? > 0)
+            let sql = "DELETE FROM conversation WHERE id = ?1";
+            Ok(transaction.execute(sql, [conversation])? > 0 || is_observed)
         })
     }
 

@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -100,6 +100,92 @@ CREATE TABLE template (
         PRIMARY KEY (conversation, number)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX workspace_use_by_digest ON workspace_use (digest);",
+    // The calls of agents to providers: rows for some weeks, daily sums for ever, and chains of digests of live threads.
+    "CREATE TABLE traffic_call (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        at INTEGER NOT NULL,
+        conversation TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        model TEXT NOT NULL,
+        cwd TEXT NOT NULL,
+        profile TEXT NOT NULL,
+        version TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        is_alarming INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        read INTEGER NOT NULL,
+        written INTEGER NOT NULL,
+        uncached INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        list_price INTEGER NOT NULL,
+        lost_tokens INTEGER NOT NULL,
+        usd REAL NOT NULL,
+        saved_usd REAL NOT NULL,
+        lost_usd REAL NOT NULL,
+        record TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX traffic_call_by_time ON traffic_call (at, number);
+    CREATE INDEX traffic_call_by_conversation ON traffic_call (conversation, at, number);
+    CREATE INDEX traffic_call_by_verdict ON traffic_call (verdict, at, number);
+    CREATE INDEX traffic_call_by_model ON traffic_call (model, at, number);
+    CREATE INDEX traffic_call_by_cwd ON traffic_call (cwd, at, number);
+    CREATE TABLE traffic_usage (
+        dimension TEXT NOT NULL,
+        day INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        read INTEGER NOT NULL,
+        written INTEGER NOT NULL,
+        uncached INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        list_price INTEGER NOT NULL,
+        lost_tokens INTEGER NOT NULL,
+        usd REAL NOT NULL,
+        saved_usd REAL NOT NULL,
+        lost_usd REAL NOT NULL,
+        PRIMARY KEY (dimension, day, key, verdict, owner)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE traffic_conversation (
+        id TEXT PRIMARY KEY,
+        session TEXT NOT NULL,
+        agent TEXT,
+        model TEXT,
+        cwd TEXT,
+        profile TEXT,
+        calls INTEGER NOT NULL,
+        read INTEGER NOT NULL,
+        input INTEGER NOT NULL,
+        usd REAL NOT NULL,
+        lost_usd REAL NOT NULL,
+        began_at INTEGER NOT NULL,
+        active_at INTEGER NOT NULL,
+        last_miss TEXT
+    ) STRICT;
+    CREATE INDEX traffic_conversation_by_time ON traffic_conversation (active_at, id);
+    CREATE INDEX traffic_conversation_by_session ON traffic_conversation (session);
+    CREATE TABLE traffic_chain (
+        number INTEGER PRIMARY KEY,
+        conversation TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        first TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        is_full INTEGER NOT NULL,
+        link TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX traffic_chain_by_conversation ON traffic_chain (conversation, number);
+    CREATE INDEX traffic_chain_by_thread ON traffic_chain (conversation, thread, at);
+    CREATE INDEX traffic_chain_by_first ON traffic_chain (first);
+    CREATE INDEX traffic_chain_by_time ON traffic_chain (at);
+    CREATE TABLE store_key (
+        name TEXT PRIMARY KEY,
+        bytes BLOB NOT NULL
+    ) STRICT;",
 ];
 
 /// Returns the `application_id` and the version of the tables.

@@ -1,35 +1,63 @@
 //! Calls of a conversation, as reported by providers, judged by its epochs.
 
+pub mod recorder;
+pub mod usage;
+
 use std::sync::Arc;
 
+use self::recorder::{Proof, Recorder};
 use super::conversations::{Conversations, LoadedEpoch, check_id};
 use super::error::ConversationError;
 use crate::conversation::store::StoreError;
 use crate::conversation::store::record::now;
 use crate::inspect::compare::{Snapshot, compare};
-use crate::inspect::evidence::{Defaults, EpochFact, JudgedCall, KeptCall, judge};
+use crate::inspect::evidence::{Defaults, EpochFact, JudgedCall, KEPT_CALL_VERSION, KeptCall, judge};
+use crate::inspect::traffic::lines::{LineDefaults, call_of_line};
 use crate::settings::models::Models;
 use crate::settings::tokens::Tokenizer;
 
 impl Conversations {
-    /// Keeps what a provider said about one call, and judges it. What was sent is not kept: only digests of it.
-    pub fn add_call(&self, id: &str, line: &str, models: &Models) -> Result<JudgedCall, ConversationError> {
+    /// Stores the numbers of one call and digests of its request, and judges it.
+    pub fn add_call(
+        &self,
+        id: &str,
+        line: &str,
+        recorder: &Recorder,
+    ) -> Result<JudgedCall, ConversationError> {
         let kept = Arc::clone(&self.known(id)?.epoch);
+        let models = &recorder.models();
         let defaults = Defaults { model: kept.head.model.clone(), ..Defaults::default() };
         let mut fresh = KeptCall::read(line, &defaults, models).map_err(ConversationError::BadCall)?;
         fresh.call.conversation = None;
-        fresh.call.at.get_or_insert_with(now);
-        fresh.call.epoch.get_or_insert(kept.head.number);
-        if fresh.call.epoch == Some(kept.head.number) {
+        let at = *fresh.call.at.get_or_insert_with(now);
+        let epoch = *fresh.call.epoch.get_or_insert(kept.head.number);
+        if epoch == kept.head.number {
             fresh.compare_prefix(kept.frozen.prefix());
         }
         let last = self.store.last_call(id)?.map(|record| read(&record)).transpose()?;
         fresh.follow(last.as_ref(), models);
-        let record = serde_json::to_string(&fresh.call)
+        let mut calls: Vec<KeptCall> = last.into_iter().chain([fresh.call]).collect();
+        let proven = self.judged(id, &calls, models)?.pop().ok_or(ConversationError::BadId)?;
+        let defaults = LineDefaults { model: kept.head.model.clone(), ..LineDefaults::default() };
+        if let Ok(mut call) = call_of_line(line, 0, &defaults) {
+            // The same line twice is two calls here, as it always was.
+            (call.id, call.agent) = (String::new(), None);
+            (call.conversation, call.at, call.epoch) = (Some(id.to_owned()), Some(at), Some(epoch));
+            let proof = Proof {
+                verdict: proven.verdict,
+                why: proven.why.clone().unwrap_or_else(|| "all that was expected was read".to_owned()),
+                expected: proven.expected,
+            };
+            let recorded = recorder.record_own(call, &proof)?;
+            if let Some(fresh) = calls.last_mut() {
+                fresh.analysis = Some(Box::new(recorded.call.call));
+            }
+        }
+        let fresh = calls.last().ok_or(ConversationError::BadId)?;
+        let record = serde_json::to_string(fresh)
             .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string().into() })?;
         let number = self.store.add_call(id, &record)?;
         let number = number.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
-        let calls: Vec<KeptCall> = last.into_iter().chain([fresh.call]).collect();
         let mut judged = self.judged(id, &calls, models)?.pop().ok_or(ConversationError::BadId)?;
         judged.call = usize::try_from(number).unwrap_or(usize::MAX);
         Ok(judged)
@@ -61,7 +89,11 @@ impl Conversations {
         let mut judged = judge(calls, &epochs, models);
         let mut before = None;
         for one in &mut judged {
-            let is_other = matches!(one.reason.as_deref(), Some("system_changed" | "tools_changed"));
+            let is_other = one.place.is_none()
+                && matches!(
+                    one.reason.as_deref(),
+                    Some("system_changed" | "tools_changed" | "tools_redefined")
+                );
             if let (Some(from), Some(to), true) = (before, one.epoch, is_other)
                 && from != to
                 && let Some(cause) = self.cause(id, from, to)?
@@ -84,6 +116,13 @@ impl Conversations {
 }
 
 fn read(record: &str) -> Result<KeptCall, StoreError> {
-    serde_json::from_str(record)
-        .map_err(|error| StoreError::Damaged { what: "a call".into(), why: error.to_string().into() })
+    let damaged = |why: String| StoreError::Damaged { what: "a call".into(), why: why.into() };
+    let call: KeptCall = serde_json::from_str(record).map_err(|error| damaged(error.to_string()))?;
+    if call.version > KEPT_CALL_VERSION {
+        let (version, newest) = (call.version, KEPT_CALL_VERSION);
+        return Err(damaged(format!(
+            "its form has version {version}, and this proem reads versions up to {newest}"
+        )));
+    }
+    Ok(call)
 }

@@ -1,6 +1,6 @@
 //! Conversations: epochs in a store, turns, pending changes, and the rules that decide when a prompt is built again.
 
-mod calls;
+pub mod calls;
 mod change;
 mod check;
 mod compact;
@@ -17,6 +17,8 @@ pub mod tool_set;
 mod turn;
 mod wording;
 
+pub use calls::recorder::{KeepExcerpts, Recorded, RecordedCall, Recorder};
+pub use calls::usage::{UsageGroup, UsageReport};
 pub use change::{Changed, Drift, Plan};
 pub use compact::{StartedCompaction, TIME_OF_COMPACTION};
 pub use conversation::Conversation;

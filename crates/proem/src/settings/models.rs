@@ -23,7 +23,7 @@ const BUILT_IN: &str = include_str!("../../builtin/models.toml");
 const CAP: Cap = Cap::new(SETTINGS_BYTES_MAX);
 
 /// The models and cache rules that are known.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Models {
     /// The day of the figures.
     pub as_of: String,

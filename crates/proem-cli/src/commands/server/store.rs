@@ -6,6 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueHint};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use proem_store::{ExportLine, StoreLocation, TransferCounts, TransferError, export, import};
 
 use super::store_check::{self, Check, StoreOption};
@@ -15,7 +18,7 @@ use crate::failure::Failure;
 use crate::notes::print_status;
 use crate::terminal::{print, visible_line};
 
-/// Check a store, or export, import and migrate its data
+/// Check a store, forget calls, or export, import and migrate its data
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Check a store for damage; exits with code 1 if there is any
@@ -47,11 +50,42 @@ pub(crate) enum StoreCommand {
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
     },
+    /// Remove recorded calls of agents, with their sums and excerpts
+    Forget {
+        #[command(flatten)]
+        flags: StoreFlags,
+        /// Remove calls; nothing else can be forgotten like this
+        #[arg(long, required = true)]
+        calls: bool,
+        /// Time before which calls are removed: RFC 3339, a day such as `2026-11-01`, or an age such as `30d`
+        #[arg(long, value_name = "TIME", value_parser = time)]
+        before: Timestamp,
+    },
     /// Migrate the tables to the newest version, as every command does that opens a store
     Migrate {
         #[command(flatten)]
         flags: StoreFlags,
     },
+}
+
+/// Parses a time: RFC 3339, a day in UTC, or an age.
+fn time(text: &str) -> Result<Timestamp, String> {
+    let wrong =
+        || "write a time such as `2026-11-01T12:00:00Z`, a day, or an age such as `30d` or `12h`".to_owned();
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    if let Ok(day) = text.parse::<Date>() {
+        return TimeZone::UTC.to_timestamp(day.at(0, 0, 0, 0)).map_err(|_| wrong());
+    }
+    let unit = match text.chars().last() {
+        Some('d') => 86_400,
+        Some('h') => 3_600,
+        _ => return Err(wrong()),
+    };
+    let count: i64 = text.trim_end_matches(['d', 'h']).parse().map_err(|_| wrong())?;
+    let seconds = count.checked_mul(unit).filter(|seconds| *seconds >= 0).ok_or_else(wrong)?;
+    Timestamp::now().checked_sub(SignedDuration::from_secs(seconds)).map_err(|_| wrong())
 }
 
 /// Parses the place at which a check stopped.
@@ -89,6 +123,11 @@ pub(crate) fn run(command: &StoreCommand) -> Result<(), Failure> {
                 }
                 None => imported(&place, "standard input", &mut BufReader::new(io::stdin().lock())),
             }
+        }
+        StoreCommand::Forget { flags, calls: _, before } => {
+            let removed = open(flags)?.forget_calls(before.as_millisecond())?;
+            let calls = if removed == 1 { "call" } else { "calls" };
+            print(&format!("removed {removed} {calls} before {before}, with their sums\n"))
         }
         StoreCommand::Migrate { flags } => {
             let store = open(flags)?;

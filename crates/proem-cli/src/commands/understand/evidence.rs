@@ -7,15 +7,20 @@ use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueHint};
 use proem::evidence::{Blame, Defaults, JudgedCall, KeptCall, NewCall, judge};
 use proem::models::Models;
+use proem::traffic::lines::{LineDefaults, call_of_line};
+use proem::traffic::{Analyser, Call};
 use proem::{Caller, Engine, Request};
 use proem_core::limit::TURNS_BYTES_MAX;
+use proem_core::text::Places;
 use proem_store::{Conversations, is_conversation_id};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::arguments::store::open_known;
 use crate::arguments::{Format, NameParser, Output, ServerFlags, StoreFlags};
 use crate::failure::Failure;
 use crate::input;
+use crate::notes::print_warning;
 use crate::remote::{Remote, encoded};
 use crate::table::{Cell, Column, Table};
 use crate::terminal::{output_columns, print, print_json, visible_line};
@@ -73,7 +78,7 @@ pub(crate) fn run(arguments: &EvidenceArguments) -> Result<(), Failure> {
         Format::Json => print_json(&shape(&judged, &models))?,
         Format::Text => print(&text(&judged, &models))?,
     }
-    let is_miss = |one: &JudgedCall| one.verdict.is_some();
+    let is_miss = |one: &JudgedCall| one.blame.is_some();
     if judged.values().flatten().any(is_miss) { Err(Failure::Findings) } else { Ok(()) }
 }
 
@@ -114,29 +119,50 @@ fn from_store(
     Ok([(id.clone(), calls)].into())
 }
 
-/// Judges the calls of a file, by conversation.
+/// A line with a call.
+struct CallLine {
+    call: Call,
+    /// The numbers and digests of the line, where it has the shape of stored calls.
+    fresh: Option<NewCall>,
+}
+
+/// Judges the calls of a file, by conversation. A line that is not a call leaves a warning.
 fn from_lines(
     text: &str,
     arguments: &EvidenceArguments,
     models: &Models,
     conversations: Option<&Conversations>,
 ) -> Result<ByConversation, Failure> {
-    let defaults = Defaults {
-        conversation: arguments.conversation.clone(),
-        provider: arguments.provider.clone(),
-        model: arguments.model.clone(),
-    };
-    let mut lines: BTreeMap<String, Vec<NewCall>> = BTreeMap::new();
-    for fresh in KeptCall::read_lines(text, &defaults, models)? {
-        lines.entry(fresh.call.conversation.clone().unwrap_or_default()).or_default().push(fresh);
+    let mut lines: BTreeMap<String, Vec<CallLine>> = BTreeMap::new();
+    let (mut first, mut skipped) = (None, 0_usize);
+    for (index, (number, value)) in values(text).into_iter().enumerate() {
+        let read = value.and_then(|value| line_of(value, number, arguments, models));
+        match read {
+            Ok((id, line)) => lines.entry(id).or_default().push(line),
+            Err(why) => {
+                skipped += 1;
+                let message = format!("cannot read call {}, from line {number} on: {why}", index + 1);
+                first.get_or_insert(message);
+            }
+        }
+    }
+    if let (Some(message), true) = (&first, lines.is_empty()) {
+        let hint =
+            "write responses as the provider gives them, or {\"response\": …, \"at\": …, \"request\": …}";
+        return Err(Failure::Usage { message: message.clone(), hint: hint.into() });
+    }
+    if let Some(message) = first {
+        let more = if skipped > 1 { format!("; {} more are left out", skipped - 1) } else { String::new() };
+        print_warning(&visible_line(&format!("{message}{more}")));
     }
     let mut judged = ByConversation::new();
-    for (id, mut fresh) in lines {
-        if fresh.iter().all(|one| one.call.at.is_some()) {
-            fresh.sort_by_key(|one| one.call.at);
+    let mut analyser = Analyser::new(models.clone());
+    for (id, mut lines) in lines {
+        if lines.iter().all(|line| line.call.at.is_some()) {
+            lines.sort_by_key(|line| line.call.at);
         }
         let known = conversations.filter(|_| is_conversation_id(&id));
-        let calls = followed(fresh, &id, models, known)?;
+        let calls = followed(lines, &id, (models, &mut analyser), known)?;
         let one = match known {
             Some(known) => known.judged(&id, &calls, models)?,
             None => judge(&calls, &[], models),
@@ -146,22 +172,85 @@ fn from_lines(
     Ok(judged)
 }
 
-/// Compares each call with the previous one, and with its epoch.
-fn followed(
-    fresh: Vec<NewCall>,
-    id: &str,
+/// Returns the JSON values of a text with their lines. After an error, reading goes on with the next line.
+fn values(text: &str) -> Vec<(usize, Result<&str, String>)> {
+    let (mut found, mut places, mut start) = (Vec::new(), Places::new(text), 0);
+    while let Some(rest) = text.get(start..).filter(|rest| !rest.trim_start().is_empty()) {
+        let begin = text.len() - rest.trim_start().len();
+        let line = places.at(begin).line;
+        let mut stream = serde_json::Deserializer::from_str(text.get(begin..).unwrap_or_default())
+            .into_iter::<&RawValue>();
+        match stream.next() {
+            Some(Ok(value)) => {
+                found.push((line, Ok(value.get())));
+                start = begin + stream.byte_offset();
+            }
+            Some(Err(error)) => {
+                found.push((line, Err(error.to_string())));
+                let end = text.get(begin..).and_then(|rest| rest.find('\n'));
+                start = end.map_or(text.len(), |end| begin + end + 1);
+            }
+            None => break,
+        }
+    }
+    found
+}
+
+/// Reads one line, and the conversation that it belongs to.
+fn line_of(
+    value: &str,
+    number: usize,
+    arguments: &EvidenceArguments,
     models: &Models,
+) -> Result<(String, CallLine), String> {
+    let defaults = Defaults {
+        conversation: arguments.conversation.clone(),
+        provider: arguments.provider.clone(),
+        model: arguments.model.clone(),
+    };
+    let line_defaults = LineDefaults {
+        conversation: arguments.conversation.clone(),
+        provider: arguments.provider.clone(),
+        model: arguments.model.clone(),
+        ..LineDefaults::default()
+    };
+    let call = call_of_line(value, number, &line_defaults)?;
+    let fresh = KeptCall::read(value, &defaults, models);
+    if call.usage.input().is_none() {
+        // The error of the strict reader says which numbers are missing.
+        fresh.as_ref().map_err(Clone::clone)?;
+    }
+    let named = fresh.as_ref().ok().and_then(|fresh| fresh.call.conversation.clone());
+    let id = named.or_else(|| call.conversation.clone()).unwrap_or_default();
+    Ok((id, CallLine { call, fresh: fresh.ok() }))
+}
+
+/// Compares each call with the earlier ones, and with its epoch.
+fn followed(
+    lines: Vec<CallLine>,
+    id: &str,
+    (models, analyser): (&Models, &mut Analyser),
     conversations: Option<&Conversations>,
 ) -> Result<Vec<KeptCall>, Failure> {
     let mut calls: Vec<KeptCall> = Vec::new();
-    for mut one in fresh {
-        if let (Some(conversations), Some(number)) = (conversations, one.call.epoch)
-            && let Some(kept) = conversations.epoch(id, number)?
-        {
-            one.compare_prefix(kept.frozen.prefix());
-        }
-        one.follow(calls.last(), models);
-        calls.push(one.call);
+    for CallLine { mut call, fresh } in lines {
+        call.conversation = Some(id.to_owned());
+        let (usage, at) = (call.usage, call.at);
+        let verdict = analyser.take(call);
+        let mut kept = match fresh {
+            Some(mut one) => {
+                if let (Some(conversations), Some(number)) = (conversations, one.call.epoch)
+                    && let Some(kept) = conversations.epoch(id, number)?
+                {
+                    one.compare_prefix(kept.frozen.prefix());
+                }
+                one.follow(calls.last(), models);
+                one.call
+            }
+            None => KeptCall::new(&verdict.provider, verdict.model.clone(), at, &usage),
+        };
+        kept.analysis = Some(Box::new(verdict));
+        calls.push(kept);
     }
     Ok(calls)
 }
@@ -194,7 +283,7 @@ fn table(calls: &[JudgedCall]) -> String {
         Column::text("why"),
     ];
     let row = |one: &JudgedCall| {
-        let (word, style) = match one.verdict {
+        let (side, style) = match one.blame {
             None => ("-", DIM),
             Some(Blame::Ours) => ("ours", AnsiColor::Red.on_default().bold()),
             Some(Blame::Provider) => ("the provider's", AnsiColor::Yellow.on_default().bold()),
@@ -207,7 +296,7 @@ fn table(calls: &[JudgedCall]) -> String {
             Cell::plain(one.input.to_string()),
             Cell::plain(one.expected.to_string()),
             Cell::plain(one.reported.to_string()),
-            Cell::new(word, style),
+            Cell::new(side, style),
             Cell::plain(visible_line(&format!("{reason}{}", one.why.as_deref().unwrap_or_default()))),
         ]
     };
@@ -218,7 +307,7 @@ fn summary(calls: &[JudgedCall]) -> String {
     let (expected, read): (u64, u64) = calls.iter().fold((0, 0), |(expected, read), one| {
         (expected + one.expected, read + one.reported.min(one.expected))
     });
-    let count = |verdict: Blame| calls.iter().filter(|one| one.verdict == Some(verdict)).count();
+    let count = |verdict: Blame| calls.iter().filter(|one| one.blame == Some(verdict)).count();
     format!(
         "{read} of {expected} expected tokens were read; misses: {} ours, {} the provider's, {} unknown\n\n",
         count(Blame::Ours),

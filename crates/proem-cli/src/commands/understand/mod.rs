@@ -10,5 +10,6 @@ mod explain_all;
 mod explain_page;
 pub(super) mod report;
 pub(super) mod simulate;
+pub(super) mod statusline;
 pub(super) mod vars;
 pub(super) mod why;

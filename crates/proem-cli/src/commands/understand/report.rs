@@ -2,25 +2,29 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anstyle::Style;
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
+use proem::conversation::RecordedCall;
 use proem::models::Models;
-use proem::traffic::collect::{ReadOptions, TrafficSource, find, read};
+use proem::store::traffic::CallQuery;
+use proem::traffic::collect::{ReadOptions, ReadProgress, TrafficSource, find, read};
 use proem::traffic::lines::{LineDefaults, call_of_line};
 use proem::traffic::report::ReportSource;
-use proem::traffic::{Call, CallVerdict, ReportFilter, TrafficReport};
+use proem::traffic::{Call, CallVerdict, ReportBuilder, ReportFilter, TrafficReport};
 use proem::{Caller, Note, Request};
-use proem_core::limit::CALL_BYTES_MAX;
+use proem_core::limit::{CALL_BYTES_MAX, COLLECT_HELD_BYTES_MAX, COLLECT_NOTES_MAX};
 use proem_core::note::{Code, Severity};
 
-use crate::arguments::Output;
+use crate::arguments::store::open;
+use crate::arguments::{Output, StoreFlags};
 use crate::failure::Failure;
 use crate::input::reason;
-use crate::notes::{print_status, print_warning};
+use crate::notes::{print_over, print_status};
 use crate::table::{Cell, Column, Table, grouped, one_line};
-use crate::terminal::{output_columns, print, print_json, print_raw, visible_line};
+use crate::terminal::{error_columns, output_columns, print, print_json, print_raw, visible_line};
 use crate::wrap::flow;
 
 const BOLD: Style = Style::new().bold();
@@ -66,6 +70,9 @@ pub(crate) struct ReportArguments {
     /// Exit with code 1 if alarming misses cost more than this
     #[arg(long, value_name = "USD")]
     max_miss_cost: Option<f64>,
+    /// With `--from store`: the store [default: `PROEM_STORE`, else a file in the user's data directory]
+    #[arg(long, value_name = "STORE", conflicts_with = "path")]
+    store: Option<String>,
     #[command(flatten)]
     output: Output<ReportFormat>,
 }
@@ -75,6 +82,7 @@ Examples:
   proem report                                    Read the agents of this machine
   proem report --from claude-code DIR             Read recordings of one agent
   proem report calls.jsonl                        Show the misses, most expensive first
+  proem report --from store                       Show the calls that a server recorded
   proem report calls.jsonl --format html > r.html Write a page
   proem report calls.jsonl --max-miss-cost 0.50   Fail in CI if misses cost more";
 
@@ -93,18 +101,22 @@ enum ReportFrom {
     ClaudeTap,
     /// Lines `{"at": …, "conversation": …, "request": …, "response": …}`, and HAR files
     Jsonl,
+    /// Calls that a store has: of its conversations, of `POST /calls` and of gateways
+    Store,
 }
 
 impl ReportFrom {
-    const fn source(self) -> TrafficSource {
-        match self {
+    /// Returns the reader of recordings; `None` for the store, whose calls are judged already.
+    const fn source(self) -> Option<TrafficSource> {
+        Some(match self {
             Self::ClaudeCode => TrafficSource::ClaudeCode,
             Self::Codex => TrafficSource::Codex,
             Self::Opencode => TrafficSource::Opencode,
             Self::Pi => TrafficSource::Pi,
             Self::ClaudeTap => TrafficSource::ClaudeTap,
             Self::Jsonl => TrafficSource::Jsonl,
-        }
+            Self::Store => return None,
+        })
     }
 }
 
@@ -139,25 +151,77 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<(), Failure> {
         since: since.map(|seconds| now.saturating_sub(seconds.saturating_mul(1_000))),
         conversation: arguments.conversation.clone(),
     };
-    let mut sources = Vec::new();
-    let calls = match (&arguments.path, arguments.from) {
-        (Some(path), None | Some(ReportFrom::Jsonl)) if !path.is_dir() => {
-            Lines::open(path, arguments)?.read(&mut sources)?
-        }
-        (Some(path), Some(from)) => collected(&place(from, path)?, filter.since, &mut sources),
-        (Some(path), None) => {
-            let message = format!("{} is a folder, and `--from` does not say who wrote it", path.display());
-            let hint = "add `--from`, such as `--from claude-code`; without a path the usual places are read";
-            return Err(Failure::Usage { message, hint: hint.to_owned() });
-        }
-        (None, from) => collected(&usual_places(from)?, filter.since, &mut sources),
+    if arguments.from == Some(ReportFrom::Store) || arguments.store.is_some() {
+        return finish(&stored(arguments, &models, &filter)?, arguments);
+    }
+    let mut reading = Reading {
+        builder: ReportBuilder::new(&models, filter.clone()),
+        since: filter.since,
+        found: 0,
+        skipped: 0,
     };
-    let mut report = TrafficReport::new(calls, &models, &filter);
-    report.sources = sources;
+    match (&arguments.path, arguments.from) {
+        (Some(path), None | Some(ReportFrom::Jsonl)) if !path.is_dir() => {
+            Lines::open(path, arguments)?.read(&mut reading)?;
+        }
+        (Some(path), Some(from)) => reading.collect(&place(from, path)?),
+        (Some(path), None) => reading.search(path)?,
+        (None, from) => reading.collect(&usual_places(from)?),
+    }
+    let report = reading.builder.finish();
+    finish(&report, arguments)
+}
+
+/// Returns the report of the calls that a store has.
+fn stored(
+    arguments: &ReportArguments,
+    models: &Models,
+    filter: &ReportFilter,
+) -> Result<TrafficReport, Failure> {
+    const PAGE: usize = 1_000;
+    if arguments.from.is_some_and(|from| from != ReportFrom::Store) {
+        let message = "`--store` names a store, and `--from` another source".to_owned();
+        return Err(Failure::Usage { message, hint: "leave `--from` out, or write `--from store`".into() });
+    }
+    if let Some(path) = &arguments.path {
+        let message = format!(
+            "`{}` is a path, and a store is named by `--store`",
+            visible_line(&path.display().to_string())
+        );
+        return Err(Failure::Usage { message, hint: "write `--from store --store STORE`".into() });
+    }
+    let store = open(&StoreFlags { store: arguments.store.clone() })?;
+    let (mut calls, mut after) = (Vec::new(), None);
+    loop {
+        let query = CallQuery {
+            conversation: filter.conversation.clone(),
+            since: arguments.since.and(filter.since),
+            after: after.take(),
+            most: PAGE,
+            ..CallQuery::default()
+        };
+        let page = store.list_calls(&query)?;
+        for item in &page.items {
+            let call = RecordedCall::read(item)?;
+            calls.push((call.call, call.is_list_price));
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    calls.reverse();
+    let count = calls.len();
+    let mut report = TrafficReport::of_verdicts(calls, models);
+    report.sources.push(ReportSource { kind: "store".into(), path: store.describe(), calls: count });
+    Ok(report)
+}
+
+fn finish(report: &TrafficReport, arguments: &ReportArguments) -> Result<(), Failure> {
     match arguments.output.format() {
-        ReportFormat::Json => print_json(&report)?,
+        ReportFormat::Json => print_json(report)?,
         ReportFormat::Html => print_raw(&report.to_html(arguments.expected))?,
-        ReportFormat::Text => print(&text(&report, arguments.expected))?,
+        ReportFormat::Text => print(&text(report, arguments.expected))?,
     }
     let is_over = arguments.max_miss_cost.is_some_and(|most| report.totals.alarming_usd > most);
     if is_over { Err(Failure::Findings) } else { Ok(()) }
@@ -171,14 +235,14 @@ fn place(from: ReportFrom, path: &Path) -> Result<Vec<(TrafficSource, PathBuf)>,
         why: reason(&error),
     };
     std::fs::metadata(path).map_err(refuse)?;
-    Ok(vec![(from.source(), path.to_owned())])
+    Ok(from.source().map(|source| (source, path.to_owned())).into_iter().collect())
 }
 
 /// Returns the places where agents keep their recordings on this machine.
 fn usual_places(from: Option<ReportFrom>) -> Result<Vec<(TrafficSource, PathBuf)>, Failure> {
     let home = std::env::home_dir();
     let found = find(home.as_deref(), &|name| std::env::var(name).ok());
-    let is_wanted = |source: TrafficSource| from.is_none_or(|from| from.source() == source);
+    let is_wanted = |source: TrafficSource| from.is_none_or(|from| from.source() == Some(source));
     let places: Vec<_> = found.into_iter().filter(|found| is_wanted(found.source)).collect();
     for found in &places {
         let (agent, path) = (found.source.name(), visible_line(&found.path.display().to_string()));
@@ -193,31 +257,99 @@ fn usual_places(from: Option<ReportFrom>) -> Result<Vec<(TrafficSource, PathBuf)
     Ok(places.into_iter().map(|found| (found.source, found.path)).collect())
 }
 
-/// Reads the calls of some places. Notes about records that were skipped go with the first call.
-fn collected(
-    places: &[(TrafficSource, PathBuf)],
+/// A report that is being read.
+struct Reading {
+    builder: ReportBuilder,
     since: Option<i64>,
-    sources: &mut Vec<ReportSource>,
-) -> Vec<Call> {
-    let options = ReadOptions { since, sqlite: Some(proem_store::read_sqlite_rows) };
-    let (mut calls, mut notes): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());
-    for (source, path) in places {
-        let summary = read(*source, path, &options, &mut |call| calls.push(call));
-        notes.extend(summary.notes);
+    /// The calls so far.
+    found: usize,
+    /// The lines that were left out.
+    skipped: usize,
+}
+
+impl Reading {
+    /// Reads the calls of some places.
+    fn collect(&mut self, places: &[(TrafficSource, PathBuf)]) {
+        for (source, path) in places {
+            let notes = self.read(*source, path);
+            notes.iter().for_each(|note| self.builder.note(note));
+        }
+    }
+
+    /// Reads the calls of one place, and returns the notes.
+    fn read(&mut self, source: TrafficSource, path: &Path) -> Vec<Note> {
+        let progress = error_columns().is_some().then_some(show_progress as ReadProgress);
+        let options =
+            ReadOptions { since: self.since, sqlite: Some(proem_store::read_sqlite_rows), progress };
+        let builder = &mut self.builder;
+        let summary = read(source, path, &options, &mut |call| builder.take(call));
+        end_progress();
+        self.found += summary.calls;
         let (kind, path) = (source.name().to_owned(), path.display().to_string());
-        sources.push(ReportSource { kind, path, calls: summary.calls });
+        if summary.calls > 0 || summary.foreign < summary.files {
+            self.builder.source(ReportSource { kind, path, calls: summary.calls });
+        }
+        summary.notes
     }
-    match calls.first_mut() {
-        Some(first) => first.notes.extend(notes),
-        None => notes.iter().for_each(|note| print_warning(&note.message)),
+
+    /// Finds out who wrote the recordings of a folder.
+    fn search(&mut self, path: &Path) -> Result<(), Failure> {
+        for source in TrafficSource::ALL {
+            let before = self.found;
+            let notes = self.read(source, path);
+            if self.found > before {
+                notes.iter().for_each(|note| self.builder.note(note));
+                print_status(&format!("read {} calls of {}", self.found - before, source.name()));
+            }
+        }
+        if self.found > 0 {
+            return Ok(());
+        }
+        let message =
+            format!("{} has no recordings of a known agent", visible_line(&path.display().to_string()));
+        let hint = "add `--from`, such as `--from claude-code`, to learn what was skipped; see docs/report-sources.md";
+        Err(Failure::Usage { message, hint: hint.to_owned() })
     }
-    calls
+}
+
+/// Bytes from which on a reading shows its progress.
+const PROGRESS_FROM: u64 = 32 << 20;
+
+/// Draws a bar, if one more percent was read.
+fn show_progress(read: u64, total: u64) {
+    const WIDTH: u64 = 30;
+    static SHOWN: AtomicU64 = AtomicU64::new(0);
+    let percent = read * 100 / total.max(1);
+    if total < PROGRESS_FROM || SHOWN.swap(percent, Ordering::Relaxed) == percent {
+        return;
+    }
+    let full = usize::try_from(percent * WIDTH / 100).unwrap_or(0);
+    let rest = usize::try_from(WIDTH).unwrap_or(0).saturating_sub(full);
+    let (read, total) = (read >> 20, total >> 20);
+    print_over(&format!(
+        "reading [{}{}] {percent} %, {read} of {total} MiB",
+        "#".repeat(full),
+        " ".repeat(rest)
+    ));
+    IS_SHOWN.store(true, Ordering::Relaxed);
+}
+
+/// True while a bar is drawn.
+static IS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Removes the bar.
+fn end_progress() {
+    if IS_SHOWN.swap(false, Ordering::Relaxed) {
+        print_over("");
+    }
 }
 
 /// A file of lines.
 struct Lines {
     reader: Box<dyn BufRead>,
     defaults: LineDefaults,
+    /// The size of the file; 0 if it is not known.
+    bytes: u64,
 }
 
 impl Lines {
@@ -238,14 +370,15 @@ impl Lines {
             provider: arguments.provider.clone(),
             ..LineDefaults::default()
         };
-        Ok(Self { reader, defaults })
+        let bytes = std::fs::metadata(path).map_or(0, |found| found.len());
+        Ok(Self { reader, defaults, bytes })
     }
 
-    /// Reads all calls, in the order of time where every call has one. A line that is not a call leaves a note on the next
-    /// call, or a warning if there is none.
-    fn read(mut self, sources: &mut Vec<ReportSource>) -> Result<Vec<Call>, Failure> {
-        let (mut calls, mut skipped): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());
-        let path = self.defaults.path.clone();
+    /// Reads all calls, in the order of time where every call has one, as far as they fit into memory together. A line that
+    /// is not a call leaves a note.
+    fn read(mut self, reading: &mut Reading) -> Result<(), Failure> {
+        let (mut held, mut bytes, mut done) = (Vec::new(), 0_usize, 0_u64);
+        let (path, total) = (self.defaults.path.clone(), self.bytes);
         for number in 1.. {
             let mut line = Vec::new();
             let most = CALL_BYTES_MAX as u64 + 1;
@@ -254,30 +387,68 @@ impl Lines {
             if read.map_err(|error| refuse(reason(&error)))? == 0 {
                 break;
             }
-            if line.len() > CALL_BYTES_MAX {
-                return Err(refuse(format!("line {number} is longer than {CALL_BYTES_MAX} bytes")));
+            done += line.len() as u64;
+            if error_columns().is_some() {
+                show_progress(done.min(total), total);
             }
-            let text = String::from_utf8_lossy(&line);
-            if text.trim().is_empty() {
+            let skipped = if line.len() > CALL_BYTES_MAX {
+                self.skip_line().map_err(|error| refuse(reason(&error)))?;
+                Some(format!("it is longer than {CALL_BYTES_MAX} bytes"))
+            } else {
+                let text = String::from_utf8_lossy(&line);
+                if text.trim().is_empty() {
+                    continue;
+                }
+                call_of_line(text.trim(), number, &self.defaults).map(|call| held.push(call)).err()
+            };
+            if let Some(why) = skipped {
+                reading.skip(format!("{path}:{number} is left out: {why}"));
                 continue;
             }
-            match call_of_line(text.trim(), number, &self.defaults) {
-                Ok(call) => calls.push(call),
-                Err(why) => {
-                    let message = format!("{path}:{number} is left out: {why}");
-                    skipped.push(Note::new(Code::Unreadable, Severity::Warning, message));
-                }
+            reading.found += 1;
+            bytes += line.len();
+            if bytes > COLLECT_HELD_BYTES_MAX {
+                give(std::mem::take(&mut held), reading);
+                bytes = 0;
             }
         }
-        if calls.iter().all(|call| call.at.is_some()) {
-            calls.sort_by_key(|call| call.at);
+        give(held, reading);
+        end_progress();
+        reading.builder.source(ReportSource { kind: "jsonl".to_owned(), path, calls: reading.found });
+        Ok(())
+    }
+
+    /// Reads to the end of a line that is too long.
+    fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let chunk = self.reader.fill_buf()?;
+            let (used, is_end) = match chunk.iter().position(|byte| *byte == b'\n') {
+                Some(end) => (end + 1, true),
+                None => (chunk.len(), chunk.is_empty()),
+            };
+            self.reader.consume(used);
+            if is_end {
+                return Ok(());
+            }
         }
-        sources.push(ReportSource { kind: "jsonl".to_owned(), path, calls: calls.len() });
-        match calls.first_mut() {
-            Some(first) => first.notes.extend(skipped),
-            None => skipped.iter().for_each(|note| print_warning(&note.message)),
+    }
+}
+
+/// Hands on calls in the order of time, if every call has one.
+fn give(mut calls: Vec<Call>, reading: &mut Reading) {
+    if calls.iter().all(|call| call.at.is_some()) {
+        calls.sort_by_key(|call| call.at);
+    }
+    calls.into_iter().for_each(|call| reading.builder.take(call));
+}
+
+impl Reading {
+    /// Notes a line that is not a call; those after the first ones are counted.
+    fn skip(&mut self, message: String) {
+        self.skipped += 1;
+        if self.skipped <= COLLECT_NOTES_MAX {
+            self.builder.note(&Note::new(Code::Unreadable, Severity::Warning, message));
         }
-        Ok(calls)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A store in the memory of the process, for tests and experiments.
 
+mod traffic;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
@@ -22,6 +24,7 @@ struct Content {
     compactions: BTreeMap<String, CompactionRecord>,
     templates: Vec<TemplateVersion>,
     calls: BTreeMap<String, Vec<String>>,
+    traffic: traffic::Traffic,
     /// The workspaces by digest, with the time of their last use.
     workspaces: BTreeMap<String, (String, i64)>,
     /// The number of writes.
@@ -154,7 +157,8 @@ impl Store for MemoryStore {
         content.calls.remove(conversation);
         content.states.remove(conversation);
         content.compactions.retain(|_, compaction| compaction.conversation != conversation);
-        Ok(content.conversations.remove(conversation).is_some())
+        let is_observed = content.traffic.remove_conversation(conversation);
+        Ok(content.conversations.remove(conversation).is_some() || is_observed)
     }
 
     fn is_near(&self) -> bool {

@@ -4,10 +4,13 @@
 #[doc(hidden)]
 pub mod columns;
 mod error;
+mod listed;
 mod maintenance;
 mod memory;
 #[doc(hidden)]
 pub mod record;
+#[doc(hidden)]
+pub mod traffic;
 #[doc(hidden)]
 pub mod workspace;
 
@@ -18,10 +21,13 @@ pub use record::{
     Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, EpochRow, History,
     Page, Query, StateRecord, TemplateHead, TemplateVersion, TextDigests, is_conversation_id, is_page_key,
 };
+pub use traffic::TrafficStore;
 pub use workspace::WorkspaceRecord;
 
 /// A store of prompts. Every method does all of its work durably, or none of it.
-pub trait Store: CallStore + CompactionStore + TemplateStore + WorkspaceStore + Send + Sync {
+pub trait Store:
+    CallStore + CompactionStore + TemplateStore + TrafficStore + WorkspaceStore + Send + Sync
+{
     /// Returns a number that changes with every write of any process. A value that is read after it is current for as long
     /// as the number stays the same. `None` for a store that has no such number.
     fn generation(&self) -> Result<Option<u64>, StoreError> {

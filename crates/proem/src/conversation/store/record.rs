@@ -437,7 +437,7 @@ impl std::fmt::Display for PageKey {
 #[must_use]
 pub fn is_page_key(text: &str) -> bool {
     let is_id = |id: &str| id.is_empty() || is_conversation_id(id);
-    PageKey::parse(text).is_some_and(|key| is_id(&key.conversation))
+    super::traffic::ListKey::parse(text).is_some_and(|key| is_id(&key.conversation))
 }
 
 /// A compaction that was begun, and perhaps committed.

@@ -19,11 +19,14 @@ pub use usage::ReportedUsage;
 
 use crate::costs::simulate::{Payload, rules};
 use crate::error::Error;
+use crate::inspect::traffic::CallVerdict;
+use crate::inspect::traffic::call::CallUsage;
+use crate::inspect::traffic::verdict::{CacheVerdict, ChangeOwner, ChangePlace};
 use crate::settings::models::{CacheKind, CacheRules, Models};
 use trace::TracedRequest;
 
 /// One call, as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeptCall {
     /// The conversation, where the line names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,6 +59,19 @@ pub struct KeptCall {
     /// True if the system prompt that was sent begins with the frozen one, if both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_frozen_sent: Option<bool>,
+    /// The version of the stored shape. Version 1 had no analysis.
+    #[serde(default = "first_version")]
+    pub version: u32,
+    /// The call as the analysis judged it when it was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Box<CallVerdict>>,
+}
+
+/// The version of stored calls that this proem writes.
+pub const KEPT_CALL_VERSION: u32 = 2;
+
+const fn first_version() -> u32 {
+    1
 }
 
 /// A line of the input file.
@@ -112,6 +128,31 @@ impl NewCall {
 }
 
 impl KeptCall {
+    /// Creates a call of which only the numbers are known.
+    #[must_use]
+    pub fn new(provider: &str, model: Option<String>, at: Option<i64>, usage: &CallUsage) -> Self {
+        let usage = ReportedUsage {
+            input: usage.input().unwrap_or(0),
+            read: usage.read.unwrap_or(0),
+            written: usage.written,
+        };
+        Self {
+            conversation: None,
+            epoch: None,
+            at,
+            provider: provider.to_owned(),
+            model,
+            usage,
+            trace: None,
+            change: None,
+            out_of_reach: None,
+            is_compared: false,
+            is_frozen_sent: None,
+            version: KEPT_CALL_VERSION,
+            analysis: None,
+        }
+    }
+
     /// Parses one line: a response of a provider, or an object with `response` or `usage` and further fields.
     pub fn read(text: &str, defaults: &Defaults, models: &Models) -> Result<NewCall, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -138,6 +179,8 @@ impl KeptCall {
             out_of_reach: None,
             is_compared: false,
             is_frozen_sent: None,
+            version: KEPT_CALL_VERSION,
+            analysis: None,
         };
         call.rules(models).map_err(|error| error.to_string())?;
         let looked = match &line.request {
@@ -235,13 +278,96 @@ pub struct JudgedCall {
     pub reported: u64,
     /// The side that caused it, if less was read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Blame>,
+    pub blame: Option<Blame>,
+    /// The verdict of the analysis.
+    pub verdict: CacheVerdict,
     /// The reason, in the providers' terms if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The reason, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The id of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The place of the change.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub place: Option<ChangePlace>,
+    /// The owner of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ChangeOwner>,
+    /// Tokens that were expected and not read.
+    pub lost_tokens: u64,
+    /// Their price, less that of reading them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_usd: Option<f64>,
+    /// The price of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// The advice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl JudgedCall {
+    /// Takes what the analysis found when the call was stored. Where it had no request to compare, the epochs decide.
+    #[must_use]
+    fn analysed(mut self, analysis: Option<&CallVerdict>) -> Self {
+        let Some(found) = analysis else { return self };
+        let found = found.clone();
+        (self.id, self.usd, self.advice) = (Some(found.id), found.usd, found.advice);
+        (self.place, self.owner) = (found.place, found.owner);
+        (self.lost_tokens, self.lost_usd) = (found.lost_tokens, found.lost_usd);
+        if found.verdict == CacheVerdict::Unknown {
+            return self;
+        }
+        self.verdict = found.verdict;
+        self.blame = blame(found.verdict);
+        if let Some(expected) = found.expected_read {
+            self.expected = expected;
+        }
+        match self.blame {
+            None => (self.reason, self.why) = (None, None),
+            Some(_) if self.why.is_none() || self.reason.as_deref() != Some(found.verdict.word()) => {
+                (self.reason, self.why) = (Some(found.verdict.word().to_owned()), Some(found.why));
+            }
+            Some(_) => {}
+        }
+        self
+    }
+}
+
+/// Returns the side that a verdict blames.
+fn blame(verdict: CacheVerdict) -> Option<Blame> {
+    match verdict {
+        CacheVerdict::Hit | CacheVerdict::ColdStart => None,
+        CacheVerdict::Provider => Some(Blame::Provider),
+        CacheVerdict::Unknown => Some(Blame::Unknown),
+        _ => Some(Blame::Ours),
+    }
+}
+
+/// Returns the verdict for the reason of a comparison without requests.
+#[must_use]
+pub fn verdict_of(blame: Option<Blame>, reason: Option<&str>, is_first: bool) -> CacheVerdict {
+    match (blame, reason) {
+        (None, _) if is_first => CacheVerdict::ColdStart,
+        (None, _) => CacheVerdict::Hit,
+        (Some(Blame::Provider), _) => CacheVerdict::Provider,
+        (Some(Blame::Unknown), _) => CacheVerdict::Unknown,
+        (Some(Blame::Ours), Some(reason)) => match reason {
+            "model_changed" => CacheVerdict::ModelChanged,
+            "tools_changed" => CacheVerdict::ToolsRedefined,
+            "system_changed" => CacheVerdict::SystemChanged,
+            "messages_changed" => CacheVerdict::MessageEdited,
+            "no_marker" => CacheVerdict::MarkerMissing,
+            "too_short" => CacheVerdict::BelowMinimum,
+            "expired" => CacheVerdict::Expired,
+            "beyond_lookback" => CacheVerdict::LookbackExceeded,
+            _ => CacheVerdict::Unknown,
+        },
+        (Some(Blame::Ours), None) => CacheVerdict::Unknown,
+    }
 }
 
 /// Judges the calls of one conversation, in order.
@@ -254,21 +380,32 @@ pub fn judge(calls: &[KeptCall], epochs: &[EpochFact], models: &Models) -> Vec<J
         let case = Case { call, epoch, before, epochs, models };
         let expected = before.map_or(0, |(earlier, _)| left(earlier, models));
         let opinion = case.opinion(expected);
-        let (verdict, reason, why) = match opinion {
+        let (blame, reason, why) = match opinion {
             Some(Opinion { verdict, reason, why }) => (Some(verdict), reason, Some(why)),
             None => (None, None, None),
         };
-        judged.push(JudgedCall {
+        let verdict = verdict_of(blame, reason.as_deref(), before.is_none());
+        let lost = expected.saturating_sub(call.usage.read);
+        let one = JudgedCall {
             call: index + 1,
             epoch,
             at: call.at,
             input: call.usage.input,
             expected,
             reported: call.usage.read,
+            blame,
             verdict,
             reason,
             why,
-        });
+            id: None,
+            place: None,
+            owner: None,
+            lost_tokens: if blame.is_some() { lost } else { 0 },
+            lost_usd: None,
+            usd: None,
+            advice: None,
+        };
+        judged.push(one.analysed(call.analysis.as_deref()));
         before = Some((call, epoch));
     }
     judged

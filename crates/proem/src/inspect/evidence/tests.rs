@@ -51,7 +51,7 @@ fn judged(lines: &[Value], epochs: &[EpochFact]) -> Vec<JudgedCall> {
 
 fn last(lines: &[Value], epochs: &[EpochFact]) -> (Option<Blame>, Option<String>) {
     let judged = judged(lines, epochs).pop().expect("there is a call");
-    (judged.verdict, judged.reason)
+    (judged.blame, judged.reason)
 }
 
 fn epoch(number: u64, opened_at: i64, digest: &str, fingerprint: &str) -> EpochFact {
@@ -61,7 +61,7 @@ fn epoch(number: u64, opened_at: i64, digest: &str, fingerprint: &str) -> EpochF
 #[test]
 fn what_was_left_is_expected_and_a_hit_needs_no_verdict() {
     let all = judged(&[anthropic(0, 0, 5000, None), anthropic(20, 5000, 300, None)], &[]);
-    assert_eq!((all[1].expected, all[1].reported, all[1].verdict), (5000, 5000, None));
+    assert_eq!((all[1].expected, all[1].reported, all[1].blame), (5000, 5000, None));
 }
 
 #[test]

@@ -90,7 +90,13 @@ pub fn call_of_line(line: &str, number: usize, defaults: &LineDefaults) -> Resul
         Some("probe") => Purpose::Probe,
         _ => Purpose::Main,
     };
-    call.agent = word("agent").map(|name| CallingAgent { name, version: word("agent_version") });
+    let told = || {
+        let (name, version) = super::collect::agent_of(call.headers.get("user-agent")?)?;
+        Some(CallingAgent { name, version: Some(version) })
+    };
+    let named = word("agent").map(|name| CallingAgent { name, version: word("agent_version") });
+    call.agent = named.or_else(told);
+    call.conversation = call.conversation.take().or_else(|| session_of_body(call.body.as_deref()?));
     let route = value.get("route");
     let of_route = |key: &str| route?.get(key)?.as_str().map(str::to_owned);
     call.route.host = word("host").or_else(|| of_route("host"));
@@ -98,6 +104,14 @@ pub fn call_of_line(line: &str, number: usize, defaults: &LineDefaults) -> Resul
     call.route.account = of_route("account");
     call.hints = super::hints::of_line(&value);
     Ok(call)
+}
+
+/// Returns the session that a body names: Claude Code writes it into the id of the user.
+fn session_of_body(body: &str) -> Option<String> {
+    let body = fields(body);
+    let metadata = fields(field(&body, "metadata")?);
+    let user: Value = serde_json::from_str(&text_field(&metadata, "user_id")?).ok()?;
+    user.get("session_id")?.as_str().map(str::to_owned)
 }
 
 /// Takes a request: the body, its text, or an object with headers and a body.

@@ -12,6 +12,7 @@ pub mod collect;
 mod hints;
 mod html;
 mod judge;
+pub mod kept;
 pub mod lines;
 pub mod report;
 mod rules;
@@ -19,9 +20,9 @@ mod thread;
 pub mod usage;
 pub mod verdict;
 
-pub use analyser::Analyser;
+pub use analyser::{Analyser, PreparedCall};
 pub use call::Call;
-pub use report::{ReportFilter, TrafficReport};
+pub use report::{ReportBuilder, ReportFilter, TrafficReport};
 pub use verdict::{CacheVerdict, CallVerdict};
 
 /// Returns the day of the facts about agents and providers.

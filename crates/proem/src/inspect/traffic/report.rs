@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use proem_core::note::Note;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,19 @@ pub struct ReportLoss {
     pub unknown: f64,
 }
 
+impl ReportLoss {
+    /// Returns the losses of a side.
+    pub const fn side(&mut self, side: LossSide) -> &mut f64 {
+        match side {
+            LossSide::Ours => &mut self.ours,
+            LossSide::User => &mut self.user,
+            LossSide::Agent => &mut self.agent,
+            LossSide::Provider => &mut self.provider,
+            LossSide::Unknown => &mut self.unknown,
+        }
+    }
+}
+
 /// The sums of a report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportTotals {
@@ -110,6 +124,9 @@ pub struct ReportTotals {
     pub output: u64,
     /// The price of all calls whose model has one.
     pub usd: f64,
+    /// The price of the same calls without a cache, less that.
+    #[serde(default)]
+    pub saved_usd: f64,
     /// The calls whose model has no price, or whose tokens are not known.
     pub unpriced: usize,
     /// True if some of the money is list price, because a subscription paid.
@@ -123,6 +140,7 @@ pub struct ReportTotals {
     /// The misses by kind of owner.
     pub by_owner: BTreeMap<String, ReportSum>,
     /// The calls by day, in UTC.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_day: BTreeMap<String, ReportDay>,
 }
 
@@ -180,17 +198,17 @@ impl TrafficReport {
     /// Analyses calls in the order in which they come, and sums them up.
     #[must_use]
     pub fn new(calls: impl IntoIterator<Item = Call>, models: &Models, filter: &ReportFilter) -> Self {
-        let mut analyser = Analyser::new(models.clone());
+        let mut builder = ReportBuilder::new(models, filter.clone());
+        calls.into_iter().for_each(|call| builder.take(call));
+        builder.finish()
+    }
+
+    /// Sums up calls that were judged before, each with a flag for list prices.
+    #[must_use]
+    pub fn of_verdicts(calls: impl IntoIterator<Item = (CallVerdict, bool)>, models: &Models) -> Self {
         let mut report = Self::empty(models);
-        for mut call in calls {
-            report.notes.extend(std::mem::take(&mut call.notes).iter().map(ReportNote::from));
-            let (at, is_list_price) = (call.at, call.is_subscription);
-            let judged = analyser.take(call);
-            let is_late = filter.since.is_none_or(|since| at.is_none_or(|at| at >= since));
-            let is_wanted = filter.conversation.as_ref().is_none_or(|wanted| *wanted == judged.conversation);
-            if is_late && is_wanted {
-                report.push(judged, is_list_price);
-            }
+        for (call, is_list_price) in calls {
+            report.push(call, is_list_price);
         }
         report
     }
@@ -208,6 +226,57 @@ impl TrafficReport {
             money(b).total_cmp(&money(a)).then(b.lost_tokens.cmp(&a.lost_tokens))
         });
         misses
+    }
+}
+
+/// Builds a report while calls are read, so that only some of their requests are in memory.
+#[derive(Debug)]
+pub struct ReportBuilder {
+    report: TrafficReport,
+    analyser: Analyser,
+    filter: ReportFilter,
+}
+
+impl ReportBuilder {
+    /// Starts without calls.
+    #[must_use]
+    pub fn new(models: &Models, filter: ReportFilter) -> Self {
+        Self { report: TrafficReport::empty(models), analyser: Analyser::new(models.clone()), filter }
+    }
+
+    /// Judges a call. The calls of one conversation come in the order in which they were sent.
+    pub fn take(&mut self, mut call: Call) {
+        let Self { report, analyser, filter } = self;
+        report.notes.extend(std::mem::take(&mut call.notes).iter().map(ReportNote::from));
+        let (at, is_list_price) = (call.at, call.is_subscription);
+        let judged = analyser.take(call);
+        let is_late = filter.since.is_none_or(|since| at.is_none_or(|at| at >= since));
+        let is_wanted = filter.conversation.as_ref().is_none_or(|wanted| *wanted == judged.conversation);
+        if is_late && is_wanted {
+            report.push(judged, is_list_price);
+        }
+    }
+
+    /// Adds a note about something that was skipped.
+    pub fn note(&mut self, note: &Note) {
+        self.report.notes.push(ReportNote::from(note));
+    }
+
+    /// Adds a place from which calls were read.
+    pub fn source(&mut self, source: ReportSource) {
+        self.report.sources.push(source);
+    }
+
+    /// Returns the report, with its calls in the order of time where every call has one.
+    #[must_use]
+    pub fn finish(self) -> TrafficReport {
+        let mut report = self.report;
+        if report.calls.iter().all(|call| call.at.is_some()) {
+            // RFC 3339 leaves out digits of a second that are zero, so that texts do not sort by time.
+            let time = |call: &CallVerdict| call.at.as_deref()?.parse::<Timestamp>().ok();
+            report.calls.sort_by_cached_key(time);
+        }
+        report
     }
 }
 
@@ -248,6 +317,7 @@ impl ReportTotals {
         sum(&mut self.uncached, call.uncached);
         sum(&mut self.output, call.output);
         self.usd += call.usd.unwrap_or(0.0);
+        self.saved_usd += call.saved_usd.unwrap_or(0.0);
         self.unpriced += usize::from(call.usd.is_none());
         let lost = call.lost_usd.unwrap_or(0.0);
         if call.alarming {
@@ -257,14 +327,7 @@ impl ReportTotals {
         if let Some(owner) = &call.owner {
             let word = serde_json::to_value(owner.kind).ok().and_then(|word| Some(word.as_str()?.to_owned()));
             self.by_owner.entry(word.unwrap_or_default()).or_default().add(call);
-            let side = match LossSide::of(owner.kind) {
-                LossSide::Ours => &mut self.lost_usd.ours,
-                LossSide::User => &mut self.lost_usd.user,
-                LossSide::Agent => &mut self.lost_usd.agent,
-                LossSide::Provider => &mut self.lost_usd.provider,
-                LossSide::Unknown => &mut self.lost_usd.unknown,
-            };
-            *side += lost;
+            *self.lost_usd.side(LossSide::of(owner.kind)) += lost;
         }
         let day = call.at.as_deref().and_then(|at| at.get(..10)).unwrap_or("unknown");
         let day = self.by_day.entry(day.to_owned()).or_default();

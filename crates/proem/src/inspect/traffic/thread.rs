@@ -24,6 +24,10 @@ pub(super) struct Past {
 pub(super) struct Thread {
     pub(super) calls: VecDeque<Past>,
     pub(super) count: u64,
+    /// The index of the last call whose chain was stored in full.
+    pub(super) full: u64,
+    /// The largest number of a call in a store.
+    pub(super) newest: u64,
     /// The number of the last call in the order of all threads.
     pub(super) used: u64,
 }
@@ -37,14 +41,17 @@ impl Thread {
         })
     }
 
-    /// Adds a call; chains share their equal links.
-    pub(super) fn push(&mut self, call: Call, model: String, mut chain: Option<Chain>) {
+    /// Adds a call; chains share their equal links. `is_full` tells if its chain is stored in full.
+    pub(super) fn push(&mut self, call: Call, model: String, mut chain: Option<Chain>, is_full: bool) {
         if let Some(chain) = &mut chain
             && let Some(last) = self.calls.iter().rev().find_map(|past| past.chain.as_ref())
         {
             chain.share(last);
         }
         self.count += 1;
+        if is_full {
+            self.full = self.count;
+        }
         self.calls.push_back(Past { index: self.count, call, model, chain });
         if self.calls.len() > CALLS_KEPT {
             self.calls.pop_front();

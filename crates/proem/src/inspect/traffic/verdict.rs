@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{OwnerKind, ProviderReason, Purpose};
 
 /// The result of a call for the cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheVerdict {
     /// All expected tokens were read.
@@ -52,10 +52,37 @@ pub enum CacheVerdict {
     /// Nothing changed.
     Provider,
     /// Something that would be needed is not known.
+    #[default]
     Unknown,
 }
 
 impl CacheVerdict {
+    /// All verdicts.
+    pub const ALL: [Self; 22] = [
+        Self::Hit,
+        Self::ColdStart,
+        Self::Expired,
+        Self::BelowMinimum,
+        Self::ModelChanged,
+        Self::ParameterChanged,
+        Self::ToolsAdded,
+        Self::ToolsRemoved,
+        Self::ToolsReordered,
+        Self::ToolsRedefined,
+        Self::SystemChanged,
+        Self::MessageEdited,
+        Self::MessageRemoved,
+        Self::MessageReformed,
+        Self::MarkerMoved,
+        Self::MarkerMissing,
+        Self::LookbackExceeded,
+        Self::Compaction,
+        Self::Fork,
+        Self::Routing,
+        Self::Provider,
+        Self::Unknown,
+    ];
+
     /// Returns the word that JSON has.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -204,7 +231,7 @@ impl LossSide {
 }
 
 /// A call with its verdict, as reports and the API show it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallVerdict {
     /// The id of the call.
     pub id: String,
@@ -267,6 +294,9 @@ pub struct CallVerdict {
     /// The price of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
+    /// The price of the same call without a cache, less its price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_usd: Option<f64>,
     /// The reason that the provider gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_reason: Option<ProviderReason>,

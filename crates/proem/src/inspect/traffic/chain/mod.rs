@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proem_core::digest::Digest;
+use proem_core::text_safety::secret::Scanner;
+use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Wire};
 use super::rules::{CacheFacts, TrafficRules};
@@ -16,7 +18,8 @@ pub(super) use blocks::{Block, Blocks};
 pub type ShortDigest = [u8; 16];
 
 /// The part of a request that a link belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Area {
     /// The definitions of tools.
     Tools,
@@ -36,7 +39,8 @@ pub enum Form {
 }
 
 /// The kind of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LinkKind {
     /// The definition of a tool.
     Tool,
@@ -125,8 +129,7 @@ impl Chain {
         let mut upto = ShortDigest::default();
         for (index, block) in blocks.list.iter().enumerate() {
             let digest = block.digest();
-            let joined: Vec<u8> = upto.iter().chain(&digest).copied().collect();
-            upto = Digest::new(&joined).half();
+            upto = join(&upto, &digest);
             if let Some(seconds) = block.marker {
                 chain.markers.push(Marker { link: index, seconds });
             }
@@ -197,6 +200,26 @@ impl Chain {
     }
 }
 
+/// Returns the digest of everything up to a block.
+pub(super) fn join(upto: &ShortDigest, block: &ShortDigest) -> ShortDigest {
+    let mut joined = [0; 32];
+    joined.iter_mut().zip(upto.iter().chain(block)).for_each(|(byte, own)| *byte = *own);
+    Digest::new(&joined).half()
+}
+
+/// Returns a value as it is compared and stored: a long one, or one with a secret, as its digest.
+fn comparable(value: String) -> String {
+    const BYTES_MAX: usize = 120;
+    if value.len() <= BYTES_MAX && Scanner::new().scan(&value).is_empty() {
+        return value;
+    }
+    format!(
+        "{} bytes with the digest {}",
+        value.len(),
+        super::kept::hex(&Digest::new(value.as_bytes()).half())
+    )
+}
+
 /// Collects the parameters of the cache key, from the body and the headers.
 fn parameters(call: &Call, blocks: &Blocks<'_>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -204,7 +227,7 @@ fn parameters(call: &Call, blocks: &Blocks<'_>) -> BTreeMap<String, String> {
         let of_header = rule.header.as_deref().and_then(|header| call.headers.get(header));
         let value = of_header.map(ordered).or_else(|| blocks.parameter(&rule.name));
         if let Some(value) = value {
-            found.insert(rule.name.clone(), value);
+            found.insert(rule.name.clone(), comparable(value));
         }
     }
     found

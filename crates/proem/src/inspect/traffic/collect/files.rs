@@ -92,6 +92,7 @@ pub(super) fn whole(path: &Path, bytes_max: usize, notes: &mut Notebook) -> Opti
         notes.add(UNREADABLE, path, None);
         return None;
     }
+    notes.count(bytes.len());
     if bytes.len() > bytes_max {
         notes.add(LONG_FILE, path, None);
         return None;
@@ -168,6 +169,7 @@ impl Lines {
             let mut bytes = std::mem::take(&mut self.text).into_bytes();
             bytes.clear();
             let Some(is_whole) = self.fill(&mut bytes, notes) else { return false };
+            notes.count(bytes.len() + 1);
             if !is_whole {
                 notes.add(LONG_LINE, &self.path, Some(self.number));
                 continue;

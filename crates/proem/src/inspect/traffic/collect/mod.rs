@@ -36,7 +36,9 @@ use std::path::{Path, PathBuf};
 
 use proem_core::note::{Code, Note};
 
+pub use claude_code::EventCalls;
 pub use find::{FoundSource, find};
+pub use notebook::ReadProgress;
 
 use self::merge::{BodyOrigin, Merge};
 use self::notebook::{Notebook, Problem};
@@ -97,6 +99,8 @@ pub struct ReadOptions {
     pub since: Option<i64>,
     /// The reader of SQLite files; without one they are skipped with a note.
     pub sqlite: Option<SqliteRows>,
+    /// Learns of the progress.
+    pub progress: Option<ReadProgress>,
 }
 
 /// The outcome of a reading, next to the calls.
@@ -166,6 +170,9 @@ impl Sink<'_> {
             files.retain(|file| written(file).is_none_or(|written| written >= since));
             self.summary.old = self.summary.files - files.len();
         }
+        let size = |file: &PathBuf| metadata(file).map_or(0, |found| found.len());
+        let total = self.options.progress.map_or(0, |_| files.iter().map(size).sum());
+        self.notes.watch(self.options.progress, total);
         files
     }
 
@@ -216,6 +223,12 @@ fn written(path: &Path) -> Option<i64> {
     let time = metadata(path).ok()?.modified().ok()?;
     let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok()
+}
+
+/// Returns the name and version of the agent that a `user-agent` header names.
+pub(super) fn agent_of(user_agent: &str) -> Option<(String, String)> {
+    let (name, version) = rules::CollectRules::built_in().agent(user_agent)?;
+    Some((name.to_owned(), version.to_owned()))
 }
 
 /// Returns the day of the facts about places and names.

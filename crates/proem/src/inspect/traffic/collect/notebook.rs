@@ -13,7 +13,13 @@ use crate::observe::file::shown;
 pub(super) struct Notebook {
     cases: BTreeMap<(Severity, String, &'static str), Case>,
     others: usize,
+    progress: Option<ReadProgress>,
+    read: u64,
+    total: u64,
 }
+
+/// Learns how many bytes of how many were read.
+pub type ReadProgress = fn(read: u64, total: u64);
 
 #[derive(Debug)]
 struct Case {
@@ -43,6 +49,20 @@ impl Problem {
 }
 
 impl Notebook {
+    /// Starts to report the bytes that are read.
+    pub(super) const fn watch(&mut self, progress: Option<ReadProgress>, total: u64) {
+        (self.progress, self.total) = (progress, total);
+    }
+
+    /// Counts bytes that were read.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.read = self.read.saturating_add(bytes as u64);
+        if let Some(progress) = self.progress {
+            // Some files are read twice, to find out what they are.
+            progress(self.read.min(self.total), self.total);
+        }
+    }
+
     /// Counts a problem of a file, or of one of its lines.
     pub(super) fn add(&mut self, problem: Problem, path: &Path, line: Option<usize>) {
         let key = (problem.severity, shown(path), problem.what);

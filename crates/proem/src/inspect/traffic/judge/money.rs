@@ -41,6 +41,13 @@ pub(in crate::inspect::traffic) fn price(usage: &CallUsage, model: Option<&Model
     )
 }
 
+/// Returns the price of a call without a cache, less its price: negative if writing cost more than reading saved.
+pub(in crate::inspect::traffic) fn saved(usage: &CallUsage, model: Option<&Model>) -> Option<f64> {
+    let (prices, price) = (Prices::of(model?)?, price(usage, model)?);
+    let output = model?.output.unwrap_or(0.0) * millions(usage.output.unwrap_or(0));
+    Some(prices.input * millions(usage.input()?) + output - price)
+}
+
 /// Returns the price of tokens that were written or paid in full instead of being read.
 pub(in crate::inspect::traffic) fn loss(lost: u64, usage: &CallUsage, model: Option<&Model>) -> Option<f64> {
     let prices = Prices::of(model?)?;

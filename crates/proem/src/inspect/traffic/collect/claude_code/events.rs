@@ -1,8 +1,9 @@
 //! Telemetry events in OTLP's JSON: which body belongs to which request, and who made the call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
+use proem_core::limit::{COLLECT_HINTS_MAX, COLLECT_LINE_BYTES_MAX};
 use serde_json::Value;
 
 use super::super::Sink;
@@ -61,15 +62,20 @@ impl Events {
         while let Some(line) = lines.next(&mut sink.notes) {
             let number = line.number;
             let Some(value) = line.parse::<Value>(file, &mut sink.notes) else { continue };
-            for resource in logs(&value).into_iter().flatten() {
-                let version = attributes(resource.get("resource")).remove("service.version");
-                let version = version.and_then(|version| version.as_str().map(str::to_owned));
-                let scopes = resource.get("scopeLogs").and_then(Value::as_array);
-                let records =
-                    scopes.into_iter().flatten().filter_map(|scope| scope.get("logRecords")?.as_array());
-                for record in records.flatten() {
-                    self.add(&attributes(Some(record)), version.as_deref(), (file, number));
-                }
+            self.add_logs(&value, (file, number));
+        }
+    }
+
+    /// Reads the records of one line.
+    fn add_logs(&mut self, value: &Value, place: (&Path, usize)) {
+        for resource in logs(value).into_iter().flatten() {
+            let version = attributes(resource.get("resource")).remove("service.version");
+            let version = version.and_then(|version| version.as_str().map(str::to_owned));
+            let scopes = resource.get("scopeLogs").and_then(Value::as_array);
+            let records =
+                scopes.into_iter().flatten().filter_map(|scope| scope.get("logRecords")?.as_array());
+            for record in records.flatten() {
+                self.add(&attributes(Some(record)), version.as_deref(), place);
             }
         }
     }
@@ -145,6 +151,66 @@ impl Events {
             }
             let (path, line) = one.place.unwrap_or_default();
             sink.call(call, BodyOrigin::Sent, &path, (line > 0).then_some(line));
+        }
+    }
+}
+
+/// Calls that telemetry events tell of, while the events arrive.
+///
+/// Events of one call come in several batches. A call is given when its numbers have come, and again when its request has
+/// come later; a request that is only named by a file is not read.
+#[derive(Debug, Default)]
+pub struct EventCalls {
+    events: Events,
+    /// The calls that were given, with the size of their requests, the oldest first.
+    given: VecDeque<(String, usize)>,
+    bytes: usize,
+}
+
+impl EventCalls {
+    /// Reads logs of OTLP, and returns the calls that are complete enough, in the order of time.
+    pub fn take(&mut self, logs: &Value) -> Vec<Call> {
+        self.events.add_logs(logs, (Path::new(""), 0));
+        let mut calls = Vec::new();
+        for (id, one) in &mut self.events.by_request {
+            let is_new = !self.given.iter().any(|(given, _)| given == id);
+            let has_numbers = one.call.usage.input().is_some();
+            if !has_numbers || !is_new && one.body.is_none() {
+                continue;
+            }
+            let mut call = Call { id: id.clone(), wire: Wire::Anthropic, ..one.call.clone() };
+            let bytes = one.body.as_ref().map_or(0, String::len);
+            if let Some(body) = one.body.take() {
+                add_body(&mut call, body.into());
+            }
+            if is_new {
+                self.given.push_back((id.clone(), bytes));
+            }
+            calls.push(call);
+        }
+        calls.sort_by_key(|call| call.at);
+        self.forget();
+        calls
+    }
+
+    /// Forgets the oldest calls, and requests without an answer, beyond the limits.
+    fn forget(&mut self) {
+        while self.given.len() > COLLECT_HINTS_MAX
+            && let Some((id, _)) = self.given.pop_front()
+        {
+            self.events.by_request.remove(&id);
+        }
+        let waiting = |sent: &Sent| sent.body.as_ref().map_or(0, String::len);
+        self.bytes = self.events.by_body.values().chain(self.events.open.values()).map(waiting).sum();
+        let unanswered = self.events.by_request.values().filter_map(|one| one.body.as_ref());
+        self.bytes += unanswered.map(String::len).sum::<usize>();
+        if self.bytes > COLLECT_LINE_BYTES_MAX || self.events.by_body.len() > COLLECT_HINTS_MAX {
+            self.events.by_body.clear();
+            self.events.open.clear();
+        }
+        if self.events.by_request.len() > 2 * COLLECT_HINTS_MAX || self.bytes > 2 * COLLECT_LINE_BYTES_MAX {
+            self.events.by_request.clear();
+            self.given.clear();
         }
     }
 }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use proem_core::note::Code;
 use serde_json::Value;
 
+pub use self::events::EventCalls;
 use self::events::Events;
 use self::raw::Bodies;
 use super::Sink;
