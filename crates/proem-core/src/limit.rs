@@ -158,6 +158,13 @@ limits! {
     CHECK_ENTRIES_MAX: usize = 2_000_000, "entries of a project that `check --all` visits";
     CHECK_FILES_MAX: usize = 20_000, "files that `check --all` reads";
     CHECK_BYTES_MAX: usize = 256 << 20, "all files that `check --all` reads together";
+    NOTICE_TOKENS_MAX: usize = 10_000, "tokens of one notice of changes, by estimate";
+    /// Further changes wait for the next epoch.
+    NOTICES_MAX: usize = 500, "notices of one epoch";
+    NOTICES_BYTES_MAX: usize = 4 << 20, "all notices of one epoch together";
+    TOUCHED_MAX: usize = 1_000, "paths that one turn has touched";
+    TOUCHED_FOLDERS_MAX: usize = 2_000, "folders that are searched for the touched paths of one turn";
+    CHILDREN_MAX: usize = 4_096, "forks and spawned conversations of one conversation";
     TOOLS_MAX: usize = 2_000, "tools in a request";
     HOOK_SECONDS_MAX: usize = 5, "seconds that one hook runs, by default";
     HOOK_OUTPUT_BYTES_MAX: usize = 64 << 10, "the answer of one hook, by default";

@@ -106,6 +106,8 @@ codes! {
     SuffixBeforeHistory "suffix_before_history" "Text of one turn comes before the messages",
     BelowCacheMinimum "below_cache_minimum" "The prefix is too short to be cached",
     PendingChange "pending_change" "A change waits for the next epoch",
+    ChangeHeld "change_held" "A changed source is not announced: it changes back and forth, or there are too many notices",
+    NoticeEdited "notice_edited" "The history has a notice with another text",
     HiddenText "hidden_text" "The text has invisible characters",
     BidiControl "bidi_control" "Characters show text in another order than it has",
     ControlCharacter "control_character" "The text has control characters",

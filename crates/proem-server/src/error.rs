@@ -197,6 +197,8 @@ impl From<ConversationError> for ApiError {
             ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),
             ConversationError::NoCompaction => (StatusCode::NOT_FOUND, "no_compaction"),
             ConversationError::NoWorkspace(_) => (StatusCode::NOT_FOUND, "no_workspace"),
+            ConversationError::Exists(_) => (StatusCode::CONFLICT, "conversation_exists"),
+            ConversationError::TooManyChildren(_) => (StatusCode::CONFLICT, "too_many_children"),
             ConversationError::OtherView => (StatusCode::CONFLICT, "other_view"),
             ConversationError::NotAllowed { .. } => (StatusCode::CONFLICT, "rebuild_not_allowed"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),

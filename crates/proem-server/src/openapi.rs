@@ -7,6 +7,7 @@ use proem::build_shape::VERSION;
 use proem::conversation::{RecordedCall, UsageReport};
 use proem::deliver::ProviderName;
 use proem::turn_shape::{CompactionShape, TurnShape};
+use proem_store::BranchShape;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -102,6 +103,7 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     operations.extend(editor_operations(generator));
     operations.extend(workspace_operations(generator));
     operations.extend(conversation_operations(generator));
+    operations.extend(branch_operations(generator));
     operations.extend(evidence_operations(generator));
     operations.extend(compaction_operations(generator));
     operations.extend(insight_operations(generator));
@@ -346,6 +348,48 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             answer: Some(change),
             errors: &[404, 409, 413, 422, 503],
             ..operation("post", "/conversations/{id}/resources", "Add skills, packs and asset folders")
+        },
+    ]
+}
+
+/// Returns the routes by which a conversation begins from another one.
+fn branch_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let answer = reference::<BranchShape>(generator);
+    let text = json!({ "type": "string" });
+    let fork = json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "The id of the fork." },
+            "role": {
+                "type": ["string", "null"],
+                "description": "The role of the fork, delivered before its first prompt.",
+            },
+        },
+        "required": ["id"],
+        "additionalProperties": false,
+    });
+    let spawn = json!({
+        "description": "The id and the profile of the child, and other fields of its request.",
+        "type": "object",
+        "properties": { "id": text, "profile": text },
+        "required": ["id", "profile"],
+    });
+    vec![
+        Operation {
+            body: Some(fork),
+            answer: Some(answer.clone()),
+            errors: &[404, 409, 413, 422, 503],
+            ..operation(
+                "post",
+                "/conversations/{id}/fork",
+                "Begin a conversation with the prompt of this one",
+            )
+        },
+        Operation {
+            body: Some(spawn),
+            answer: Some(answer),
+            errors: &[404, 409, 413, 422, 503],
+            ..operation("post", "/conversations/{id}/spawn", "Begin a conversation with a prompt of its own")
         },
     ]
 }

@@ -21,7 +21,9 @@ use proem::traffic::report::ReportNote;
 use proem::turn_shape::{EpochChangeShape, OwnedNoteShape};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
-use proem_store::{EpochHead, Plan, TemplateHead, TemplateVersion};
+use proem_store::{
+    Child, EpochHead, NoticePrice, Parent, Plan, RebuildPrice, TemplateHead, TemplateVersion,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -165,6 +167,10 @@ pub(crate) struct ConversationAnswer {
     pub(crate) carriers: BTreeMap<&'static str, String>,
     /// All epochs, oldest first.
     pub(crate) epochs: Vec<EpochShape>,
+    /// The conversations from which it began, the nearest one first.
+    pub(crate) parents: Vec<Parent>,
+    /// The conversations that began from it, the oldest first.
+    pub(crate) children: Vec<Child>,
     /// Notes about the frozen prompt.
     pub(crate) notes: Vec<OwnedNoteShape>,
 }
@@ -293,6 +299,17 @@ pub(crate) struct ChangeAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<proem::compare::ComparisonShape<'static>>")]
     pub(crate) comparison: Option<Value>,
+    #[serde(flatten)]
+    pub(crate) prices: Option<PricesShape>,
+}
+
+/// The prices in a plan.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PricesShape {
+    /// The notice that the next turn would append, and its price; `null` if there is nothing to announce.
+    pub(crate) notice: Option<NoticePrice>,
+    /// The price of the rebuild; `null` if it would change nothing.
+    pub(crate) rebuild: Option<RebuildPrice>,
 }
 
 /// The calls of a conversation.

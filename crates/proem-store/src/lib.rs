@@ -43,8 +43,9 @@ pub use maintenance::{Cursor, MaintainStore, OnProgress, Progress, PruneReport, 
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use proem::conversation::{
-    Changed, Conversation, ConversationError, Conversations, Drift, LoadedEpoch, Plan, StartedCompaction,
-    TIME_OF_COMPACTION,
+    BranchKind, BranchShape, Branched, Branches, Changed, CheaperAfter, Child, Conversation,
+    ConversationError, Conversations, Drift, LoadedEpoch, NoticePrice, Parent, Plan, RebuildPrice,
+    StartedCompaction, TIME_OF_COMPACTION,
 };
 pub use proem::store::{
     Batch, CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead,

@@ -5,6 +5,7 @@ mod hooked;
 use std::sync::Arc;
 
 use proem_core::frozen::freeze;
+use proem_core::note::{Note, Severity};
 
 use crate::build::{Build, PromptPolicy};
 use crate::error::{Error, StopReason};
@@ -14,6 +15,8 @@ use crate::observe::file::{with_fixed_roots, with_source_texts};
 use crate::request::Request;
 use crate::request::caller::Caller;
 use crate::sections::build_state::BuildState;
+use crate::sections::snapshot::Snapshot;
+use crate::sections::snapshot::touched::{TouchedPaths, TouchedSources};
 use crate::sections::sources::Sources;
 use crate::sections::{Builder, Parts};
 use crate::settings::world::World;
@@ -64,6 +67,34 @@ pub(crate) fn build_in(
     built
 }
 
+/// Reads the sources of the sections that do not hold changes back, and returns the warnings about them.
+pub(crate) fn observe_sources(
+    world: &World,
+    input: BuildInput<'_>,
+    state: &mut BuildState,
+    touched: TouchedPaths<'_>,
+) -> Result<(Vec<Note>, TouchedSources), Error> {
+    let mut texts = std::mem::take(&mut state.texts);
+    let observed = with_source_texts(&mut texts, || {
+        let BuildInput { request, hooks } = input;
+        state.snapshot = Snapshot::default();
+        state.resources.get_or_insert_default();
+        let caller = world.host.caller();
+        let parts = Parts::Announced;
+        let sources = Sources::load(world, request, caller, (hooks, state), parts)?;
+        let mut builder = Builder::new(world, &sources, request, caller, state);
+        for recipe in world.resolved.profile.sections.iter().filter(|recipe| parts.include(recipe)) {
+            let collected = builder.collect(recipe)?;
+            builder.render_section(recipe, collected)?;
+        }
+        let touched = builder.touched(touched)?;
+        let is_warning = |note: &Note| note.severity > Severity::Info;
+        Ok((builder.notes.into_iter().filter(is_warning).collect(), touched))
+    });
+    state.texts = texts;
+    observed
+}
+
 fn pipeline(
     world: &World,
     input: BuildInput<'_>,
@@ -71,6 +102,7 @@ fn pipeline(
     parts: Parts,
 ) -> Result<Build, Error> {
     let BuildInput { request, hooks } = input;
+    state.snapshot = Snapshot::default();
     // A request that brings its own workspace reads as a remote one.
     let caller = world.host.caller();
     let sources = Sources::load(world, request, caller, (hooks, state), parts)?;

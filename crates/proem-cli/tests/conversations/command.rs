@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::answer::{Answer, Failure, Outcome};
 use super::http::{epochs, plan};
-use super::library::Library;
+use super::library::{Branch, Library};
 use super::run::{Door, Place};
 use super::script::Action;
 
@@ -59,6 +59,16 @@ impl CommandLine {
             }
             Action::Tools(body) => conversation("tools", self.file("--file", body)),
             Action::Profile(name) => conversation("profile", words(&[name])),
+            Action::Fork(body) => {
+                let Branch { id, role, .. } = Branch::read(body);
+                let role = role.map_or_else(Vec::new, |role| vec!["--role".to_owned(), role]);
+                conversation("fork", [vec![id], role].concat())
+            }
+            Action::Spawn(body) => {
+                let Branch { id, rest, .. } = Branch::read(body);
+                let rest = serde_json::to_string(&rest).unwrap();
+                conversation("spawn", [vec![id], self.file("--request", &rest)].concat())
+            }
             Action::Begin(body) => {
                 conversation("compact", [words(&["--begin"]), self.file("--request", body)].concat())
             }

@@ -93,6 +93,8 @@ fn request(action: &Action) -> (&'static str, String, String) {
         Action::Active(names) => ("PUT", "/tools/active", json!({ "names": names }).to_string()),
         Action::Profile(name) => ("PUT", "/profile", json!({ "profile": name }).to_string()),
         Action::Resources(body) => ("POST", "/resources", body.clone()),
+        Action::Fork(body) => ("POST", "/fork", body.clone()),
+        Action::Spawn(body) => ("POST", "/spawn", body.clone()),
         Action::Begin(body) => ("POST", "/compaction", body.clone()),
         Action::Commit(token) => return ("POST", format!("/compaction/{token}/commit"), String::new()),
         Action::Abort(token) => return ("DELETE", format!("/compaction/{token}"), String::new()),
@@ -110,6 +112,7 @@ pub(super) fn plan(text: &str) -> Answer {
     let sections: Vec<&Value> =
         plan["sections"].as_array().unwrap().iter().map(|section| &section["id"]).collect();
     let common = json!({
+        "notice": answer["notice"], "rebuild": answer["rebuild"],
         "allowed": plan["allowed"], "changed": plan["changed"], "tools_changed": plan["tools_changed"], "sections": sections,
     });
     Answer::read(&common.to_string())
@@ -125,6 +128,7 @@ pub(super) fn epochs(text: &str) -> Answer {
         })
     };
     let epochs: Vec<Value> = answer["epochs"].as_array().unwrap().iter().map(epoch).collect();
-    let common = json!({ "epoch": answer["epoch"], "carriers": answer["carriers"], "epochs": epochs });
+    let common = json!({ "epoch": answer["epoch"], "carriers": answer["carriers"], "epochs": epochs,
+        "parents": answer["parents"], "children": answer["children"] });
     Answer::read(&common.to_string())
 }

@@ -78,6 +78,7 @@ impl Library {
                 let sections: Vec<&str> =
                     plan.pending.sections.iter().map(|section| section.id.as_str()).collect();
                 Ok(written(&json!({
+                    "notice": plan.notice, "rebuild": plan.rebuild,
                     "allowed": plan.is_allowed, "changed": !plan.pending.is_empty(),
                     "tools_changed": plan.pending.tools, "sections": sections,
                 })))
@@ -85,6 +86,15 @@ impl Library {
             Action::Template(text) => {
                 self.store.put_template(text, None, None)?;
                 Ok(Answer::default())
+            }
+            Action::Fork(body) => {
+                let body = Branch::read(body);
+                Ok(written(&all.fork(id, &body.id, body.role.as_deref(), caller)?.shape()))
+            }
+            Action::Spawn(body) => {
+                let branch = Branch::read(body);
+                let rest = RequestUpdate::from_json(&serde_json::to_string(&branch.rest).unwrap())?;
+                Ok(written(&all.spawn(id, &branch.id, rest, caller)?.shape()))
             }
             Action::Show => self.show(id),
             _ => {
@@ -106,7 +116,9 @@ impl Library {
                 "fingerprint": head.fingerprint, "profile": head.profile, "model": head.model})
             })
             .collect();
-        Ok(written(&json!({"epoch": epoch.head.number, "carriers": carriers, "epochs": epochs})))
+        let branches = self.conversations.branches(id)?;
+        Ok(written(&json!({"epoch": epoch.head.number, "carriers": carriers, "epochs": epochs,
+            "parents": branches.parents, "children": branches.children})))
     }
 }
 
@@ -117,6 +129,22 @@ impl Door for Library {
 
     fn restart(&mut self) {
         *self = Self::new(Arc::clone(&self.store), self.config.as_deref());
+    }
+}
+
+/// The body of a fork or of a spawn.
+#[derive(serde::Deserialize)]
+pub(super) struct Branch {
+    pub(super) id: String,
+    pub(super) role: Option<String>,
+    /// The fields of the request.
+    #[serde(flatten)]
+    pub(super) rest: serde_json::Map<String, Value>,
+}
+
+impl Branch {
+    pub(super) fn read(body: &str) -> Self {
+        serde_json::from_str(body).unwrap()
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use proem_testkit::git;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::answer::{Answer, Outcome};
 use super::copy;
@@ -164,8 +165,28 @@ impl Run<'_> {
         match action {
             Action::Commit(name) => Action::Commit(token(name)),
             Action::Abort(name) => Action::Abort(token(name)),
+            Action::Turn(body) => Action::Turn(self.with_history(body)),
             other => other,
         }
+    }
+
+    /// Replaces `"{history:NAME}"` by the history of a named answer: with notices that were edited, or without those, if
+    /// `:edited` or `:cut` follows the name.
+    fn with_history(&self, body: String) -> String {
+        let Some((before, rest)) = body.split_once("\"{history:") else { return body };
+        let (name, after) = rest.split_once("}\"").unwrap();
+        let (name, change) = name.split_once(':').unwrap_or((name, ""));
+        let history = self.named[name].at("history").unwrap();
+        let history = match change {
+            "edited" => history.replacen("\\n</notice-", " Edited.\\n</notice-", 1),
+            "cut" => {
+                let messages: Vec<Box<RawValue>> = serde_json::from_str(&history).unwrap();
+                let kept = messages.iter().map(|message| message.get());
+                format!("[{}]", kept.filter(|text| !text.contains("<notice-")).collect::<Vec<_>>().join(","))
+            }
+            _ => history,
+        };
+        self.with_history(format!("{before}{history}{after}"))
     }
 
     fn remember(&mut self, id: &str, action: &Action, step: &Step, outcome: &mut Outcome) {

@@ -58,6 +58,8 @@ pub(super) struct Step {
     active: Option<Vec<String>>,
     profile: Option<String>,
     resources: Option<Box<RawValue>>,
+    fork: Option<Box<RawValue>>,
+    spawn: Option<Box<RawValue>>,
     begin: Option<Box<RawValue>>,
     commit: Option<String>,
     abort: Option<String>,
@@ -92,6 +94,10 @@ pub(super) enum Action {
     Active(Vec<String>),
     Profile(String),
     Resources(String),
+    /// With `id` and `role`.
+    Fork(String),
+    /// With `id` and fields of a request.
+    Spawn(String),
     Begin(String),
     /// With the name of the step that began the compaction.
     Commit(String),
@@ -164,7 +170,16 @@ fn read(path: &Path) -> Script {
 impl Step {
     /// Returns the number of its actions.
     fn actions(&self) -> usize {
-        let bodies = [&self.turn, &self.reload, &self.plan, &self.tools, &self.resources, &self.begin];
+        let bodies = [
+            &self.turn,
+            &self.reload,
+            &self.plan,
+            &self.tools,
+            &self.resources,
+            &self.begin,
+            &self.fork,
+            &self.spawn,
+        ];
         let texts = [&self.profile, &self.commit, &self.abort, &self.template];
         let flags = [self.reload_skills, self.show, self.forget, self.restart];
         let others = [self.active.is_some(), self.write.is_some(), self.remove.is_some(), self.git.is_some()];
@@ -200,7 +215,9 @@ impl Step {
             let body = text(raw);
             return Action::Turn(if is_first { pinned(&body, cwd) } else { body });
         }
-        let bodies: [(_, MakeAction); 5] = [
+        let bodies: [(_, MakeAction); 7] = [
+            (&self.fork, Action::Fork),
+            (&self.spawn, Action::Spawn),
             (&self.reload, Action::Reload),
             (&self.plan, Action::Plan),
             (&self.tools, Action::Tools),

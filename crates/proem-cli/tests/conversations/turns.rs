@@ -7,7 +7,7 @@ use proem_core::digest::Digest;
 use super::answer::Answer;
 
 /// The fields of a turn: all of them are always there.
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 24] = [
     "boundary",
     "carriers",
     "changes",
@@ -19,6 +19,7 @@ const FIELDS: [&str; 23] = [
     "history",
     "messages",
     "notes",
+    "notices",
     "payload",
     "pending",
     "prefix",

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::{
     AgentRecipe, AppendFiles, CarrierRecipe, Collection, Compaction, FilesRecipe, GivenField,
-    GuidelineRecipe, Hygiene, ProfileError, Reason, Secrets, SlotsRecipe, Syntax, ToolOrder, Trim,
+    GuidelineRecipe, Hygiene, NoticesRecipe, OnChange, ProfileError, Reason, Secrets, SlotsRecipe,
+    SpawnRecipe, Syntax, ToolOrder, Trim,
 };
 use crate::bracket::{AbsentVariable, StandaloneTags, UnknownType};
 use crate::carrier::Carrier;
@@ -31,6 +32,8 @@ pub struct ProfileFile {
     pub(super) secrets: Option<Secrets>,
     pub(super) fact_bytes_max: Option<BTreeMap<String, usize>>,
     pub(super) slots: Option<SlotsRecipe>,
+    pub(super) notices: Option<NoticesRecipe>,
+    pub(super) spawn: Option<SpawnRecipe>,
     #[serde(default)]
     pub(super) places: BTreeMap<String, String>,
     #[serde(default)]
@@ -89,6 +92,7 @@ pub(super) struct SectionKeys {
     pub(super) carrier: Option<Carrier>,
     pub(super) stability: Option<Stability>,
     pub(super) accepts: Option<Stability>,
+    pub(super) on_change: Option<OnChange>,
     pub(super) lead: Option<String>,
     pub(super) trail: Option<String>,
     pub(super) trim_end: Option<String>,

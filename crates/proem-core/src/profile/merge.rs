@@ -10,12 +10,13 @@ use core::fmt;
 use super::file::{SectionKeys, TemplateKeys, ToolsKeys};
 use super::places;
 use super::{
-    Collection, Compaction, Content, GivenField, JinjaRecipe, Part, Profile, ProfileError, ProfileFile,
-    SectionRecipe, SlotsRecipe, Syntax, TemplateRecipe, ToolsRecipe,
+    Collection, Compaction, Content, GivenField, JinjaRecipe, NoticesRecipe, Part, Profile, ProfileError,
+    ProfileFile, SectionRecipe, SlotsRecipe, Syntax, TemplateRecipe, ToolsRecipe,
 };
 use crate::bracket::Policies;
 use crate::carrier::Carrier;
 use crate::did_you_mean;
+use crate::limit::NOTICE_TOKENS_MAX;
 use crate::variable::{self, Variable};
 
 /// One file of a chain, with its name for messages.
@@ -75,6 +76,8 @@ impl Merge {
         self.key(&mut keys.secrets, file.secrets, format_args!("secrets"), &origin);
         self.key(&mut keys.fact_bytes_max, file.fact_bytes_max, format_args!("fact_bytes_max"), &origin);
         self.key(&mut keys.slots, file.slots, format_args!("slots"), &origin);
+        self.key(&mut keys.notices, file.notices, format_args!("notices"), &origin);
+        self.key(&mut keys.spawn, file.spawn, format_args!("spawn"), &origin);
         self.entries(&mut keys.places, file.places, "places", &origin);
         self.entries(&mut keys.texts, file.texts, "texts", &origin);
         self.entries(&mut keys.tools.descriptions, file.tools.descriptions, "tools.descriptions", &origin);
@@ -198,6 +201,7 @@ impl Merge {
         self.key(&mut own.carrier, said.carrier, format_args!("section.{id}.carrier"), origin);
         self.key(&mut own.stability, said.stability, format_args!("section.{id}.stability"), origin);
         self.key(&mut own.accepts, said.accepts, format_args!("section.{id}.accepts"), origin);
+        self.key(&mut own.on_change, said.on_change, format_args!("section.{id}.on_change"), origin);
         self.key(&mut own.lead, said.lead, format_args!("section.{id}.lead"), origin);
         self.key(&mut own.trail, said.trail, format_args!("section.{id}.trail"), origin);
         self.key(&mut own.trim_end, said.trim_end, format_args!("section.{id}.trim_end"), origin);
@@ -247,12 +251,28 @@ impl Merge {
             hygiene: keys.hygiene.unwrap_or_default(),
             secrets: keys.secrets.unwrap_or_default(),
             fact_bytes_max: keys.fact_bytes_max.unwrap_or_default(),
+            notices: notices_recipe(keys.notices.unwrap_or_default(), origin)?,
+            spawn: keys.spawn.unwrap_or_default(),
             slots: slots_recipe(keys.slots.unwrap_or_default(), origin)?,
             carriers: keys.carrier,
             sections,
             origins: self.origins,
         })
     }
+}
+
+/// Checks the form of notices.
+fn notices_recipe(recipe: NoticesRecipe, origin: &str) -> Result<NoticesRecipe, ProfileError> {
+    if recipe.edit_percent > 100 {
+        let message = format!("`notices.edit_percent` is {}, and is a percentage", recipe.edit_percent);
+        return Err(ProfileError::new(origin, message).with_hint("use 0 to 100"));
+    }
+    if recipe.tokens_max > NOTICE_TOKENS_MAX {
+        let message = format!("`notices.tokens_max` is {}", recipe.tokens_max);
+        return Err(ProfileError::new(origin, message)
+            .with_hint(format!("a notice has at most {NOTICE_TOKENS_MAX} tokens")));
+    }
+    Ok(recipe)
 }
 
 /// Keeps the names that are never read when a file replaces the rules of a section and does not mention them.
@@ -363,6 +383,7 @@ fn recipe(keys: SectionKeys, origin: &str) -> Result<SectionRecipe, ProfileError
         carrier: keys.carrier.unwrap_or(Carrier::System),
         stability: keys.stability,
         accepts: keys.accepts,
+        on_change: keys.on_change.unwrap_or_default(),
         format: keys.format,
         lead: keys.lead.unwrap_or_default(),
         trail: keys.trail.unwrap_or_default(),

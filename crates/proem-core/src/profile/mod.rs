@@ -4,6 +4,7 @@
 //! only the differences. A chain of files becomes one [`Profile`].
 
 mod carrier;
+mod change;
 mod collection;
 mod error;
 mod file;
@@ -26,6 +27,7 @@ use crate::carrier::Carrier;
 use crate::stability::Stability;
 
 pub use carrier::{Budget, CarrierCut, CarrierRecipe, Trim};
+pub use change::{NoticesRecipe, OnChange, SpawnRecipe};
 pub use collection::{
     Collection, CutRecipe, DocumentsRecipe, PerDirectory, SkillDirectory, SkillDirectoryRecipe, SkillFolders,
     SkillName, SkillOrder, SkillsRecipe, Unreadable, Walk, WithoutDescription,
@@ -73,6 +75,10 @@ pub struct Profile {
     pub hygiene: Hygiene,
     /// The treatment of secrets in files.
     pub secrets: Secrets,
+    /// The form of the messages that announce changes.
+    pub notices: NoticesRecipe,
+    /// The sections that a spawned conversation inherits.
+    pub spawn: SpawnRecipe,
     /// The names available to templates of the syntax `slots`.
     pub slots: SlotsRecipe,
     /// The assembly of the carriers' texts.
@@ -119,6 +125,8 @@ pub struct SectionRecipe {
     pub stability: Option<Stability>,
     /// The most frequent change of a value that needs no note.
     pub accepts: Option<Stability>,
+    /// The treatment of changed sources.
+    pub on_change: OnChange,
     /// The format of collected content: a key of the catalog, or a reference such as `$builtin/layers/context`.
     pub format: Option<String>,
     /// Text before the content, if that is not empty.

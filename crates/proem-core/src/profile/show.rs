@@ -7,7 +7,10 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::{CarrierRecipe, Content, Part, Profile, SectionRecipe, TemplateRecipe, ToolOrder, ToolsRecipe};
+use super::{
+    CarrierRecipe, Content, NoticesRecipe, Part, Profile, SectionRecipe, TemplateRecipe, ToolOrder,
+    ToolsRecipe,
+};
 use crate::carrier::Carrier;
 
 impl Profile {
@@ -34,6 +37,12 @@ impl Profile {
         }
         if !self.slots.order.is_empty() {
             page.line("slots", "slots", &self.slots);
+        }
+        if self.notices != NoticesRecipe::default() {
+            page.line("notices", "notices", &self.notices);
+        }
+        if !self.spawn.inherit.is_empty() {
+            page.line("spawn", "spawn", &self.spawn);
         }
         page.table("places", &self.places);
         page.table("texts", &self.texts);
@@ -102,6 +111,9 @@ impl Page<'_> {
         }
         if let Some(accepts) = &section.accepts {
             self.line("accepts", &path("accepts"), accepts);
+        }
+        if !section.on_change.is_hold() {
+            self.line("on_change", &path("on_change"), &section.on_change);
         }
         if let Some(format) = &section.format {
             self.line("format", &path("format"), format);

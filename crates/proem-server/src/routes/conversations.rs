@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
     ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
-    PlanShape, carriers, comparison, difference,
+    PlanShape, PricesShape, carriers, comparison, difference,
 };
 
 /// The largest and the default number of conversations on one page.
@@ -147,8 +147,9 @@ pub(super) async fn show(
 
 /// Returns the entity tag of a conversation's state. It contains the time, because a conversation that was removed and begun
 /// again has the same numbers, and may have the same prefix with other carriers.
-fn tag_of(kept: &LoadedEpoch) -> String {
-    format!("\"{}-{}-{:x}\"", kept.head.number, kept.head.digest, kept.head.opened_at)
+fn tag_of(kept: &LoadedEpoch, children: usize) -> String {
+    let branches = if children == 0 { String::new() } else { format!("-{children}") };
+    format!("\"{}-{}-{:x}{branches}\"", kept.head.number, kept.head.digest, kept.head.opened_at)
 }
 
 /// Forgets a conversation.
@@ -194,19 +195,22 @@ fn turn_response(turn: &Turn) -> Response {
 impl App {
     fn show(&self, id: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
         let known = self.known(id)?;
-        let tag = tag_of(&known);
+        let branches = self.conversations.branches(id)?;
+        let tag = tag_of(&known, branches.children.len());
         if has_answer(headers, &tag) {
             return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
         }
         let found = self.conversations.history(id)?;
         let (kept, epochs) = found.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
         // Another epoch may have been opened since.
-        let tag = tag_of(&kept);
+        let tag = tag_of(&kept, branches.children.len());
         let answer = Json(ConversationAnswer {
             conversation: kept.head.conversation.clone(),
             epoch: kept.head.number,
             carriers: carriers(kept.frozen.body()),
             epochs: epochs.into_iter().map(EpochShape::from).collect(),
+            parents: branches.parents,
+            children: branches.children,
             notes: kept.frozen.notes().iter().map(OwnedNoteShape::from).collect(),
         });
         Ok(([(header::ETAG, tag)], answer).into_response())
@@ -283,7 +287,7 @@ impl App {
 
 impl From<&Changed> for ChangeAnswer {
     fn from(changed: &Changed) -> Self {
-        Self { change: changed.shape(), plan: None, comparison: None }
+        Self { change: changed.shape(), plan: None, comparison: None, prices: None }
     }
 }
 
@@ -293,7 +297,9 @@ fn planned(app: &App, id: &str, plan: &Plan) -> Result<ChangeAnswer, ApiError> {
     let pending = app.conversations.pending(id)?;
     let changed = Changed { epoch, is_opened: false, pending, notes: Vec::new() };
     let comparison = Some(comparison::compare_plan(plan)?);
-    Ok(ChangeAnswer { plan: Some(PlanShape::from(plan)), comparison, ..ChangeAnswer::from(&changed) })
+    let prices = Some(PricesShape { notice: plan.notice.clone(), rebuild: plan.rebuild.clone() });
+    let plan = Some(PlanShape::from(plan));
+    Ok(ChangeAnswer { plan, comparison, prices, ..ChangeAnswer::from(&changed) })
 }
 
 /// Rebuilds the prompt, or plans it.

@@ -1,6 +1,7 @@
 //! The table of routes.
 
 mod body;
+mod branches;
 mod calls;
 mod compaction;
 mod compat;
@@ -87,6 +88,8 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/conversations/{id}/tools/active", put(conversations::active_tools)),
         ("/conversations/{id}/profile", put(conversations::profile)),
         ("/conversations/{id}/resources", post(conversations::resources)),
+        ("/conversations/{id}/fork", post(branches::fork)),
+        ("/conversations/{id}/spawn", post(branches::spawn)),
         ("/conversations/{id}/calls", get(calls::list).post(calls::add)),
         ("/conversations/{id}/simulate", post(insight::what_if::simulate)),
         ("/conversations/{id}/drift", get(conversations::drift)),

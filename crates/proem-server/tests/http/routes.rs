@@ -8,7 +8,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 39] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 41] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -41,6 +41,8 @@ pub(crate) const ROUTES: [(&str, &[&str]); 39] = [
     ("/conversations/{id}/tools/active", &["PUT"]),
     ("/conversations/{id}/profile", &["PUT"]),
     ("/conversations/{id}/resources", &["POST"]),
+    ("/conversations/{id}/fork", &["POST"]),
+    ("/conversations/{id}/spawn", &["POST"]),
     ("/conversations/{id}/calls", &["GET", "POST"]),
     ("/conversations/{id}/simulate", &["POST"]),
     ("/conversations/{id}/drift", &["GET"]),

@@ -69,6 +69,7 @@ fn a_child_does_its_task() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
     let answer = match text("task") {
         "turn" => take_turn(text("store"), &request),
+        "turns" => take_turns(text("store"), task["count"].as_u64().unwrap(), &request),
         "fill" => fill(text("store"), &request),
         "lock" => try_lock(text("store")),
         "count" => count(text("store"), &request),
@@ -87,6 +88,13 @@ fn take_turn(store: &str, request: &Request) -> Value {
         Ok(json!({"system": system(&answer.frozen), "epoch": answer.epoch}))
     };
     turn().unwrap_or_else(|error| failed(&error))
+}
+
+/// Takes a turn in each of several conversations, and returns the notices of each.
+fn take_turns(store: &str, count: u64, request: &Request) -> Value {
+    let own = Conversations::new(proem_store::open(store).unwrap().into(), Engine::new());
+    let take = |index| json!(own.turn(&format!("p{index}"), request, Caller::User).unwrap().notices);
+    (0..count).map(take).collect()
 }
 
 /// The changes that each of several processes makes.

@@ -12,6 +12,7 @@ mod files;
 mod full;
 mod lax;
 mod locks;
+mod notices;
 mod race;
 mod reload;
 mod site;

@@ -13,6 +13,7 @@ use super::conversations::{
     pending_in, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
+use super::notices::{NoticePrice, NoticeState, Prices, RebuildPrice};
 use super::pending::Pending;
 use super::state::State;
 use super::tool_set::ToolSet;
@@ -70,6 +71,10 @@ pub struct Plan {
     pub pending: Pending,
     /// `true` if the profile allows it.
     pub is_allowed: bool,
+    /// The notice that the next turn would append instead, and its price.
+    pub notice: Option<NoticePrice>,
+    /// The price of the rebuild.
+    pub rebuild: Option<RebuildPrice>,
 }
 
 /// A frozen prompt against what would be built now.
@@ -263,7 +268,6 @@ impl Conversations {
         wish: Wish,
         caller: Caller,
     ) -> Result<Option<Advanced>, ConversationError> {
-        let id = &loaded.epoch.head.conversation;
         let policy = policy_of(&loaded.epoch, caller)?;
         // A change of a field needs other files only while it is there.
         let reads = wish.reason == Reason::Reload || wish.reading == Reading::Skills;
@@ -273,6 +277,18 @@ impl Conversations {
             state.wants_reload |= reads && !policy.allows(wish.reason);
             return self.keep(loaded, &state, None);
         }
+        self.advance_anyway(loaded, state, wish, caller)
+    }
+
+    /// Writes a new state, with a new epoch if the prompt is another one, whatever the policy says. `None` if another writer
+    /// was first.
+    pub(super) fn advance_anyway(
+        &self,
+        loaded: &Arc<Loaded>,
+        mut state: State,
+        wish: Wish,
+        caller: Caller,
+    ) -> Result<Option<Advanced>, ConversationError> {
         let built = self.rebuilt(loaded, &mut state, wish, caller)?;
         state.wants_reload = false;
         if is_same(&loaded.epoch, &built.build) {
@@ -281,7 +297,7 @@ impl Conversations {
             return self.keep(loaded, &state, Some(built));
         }
         let epoch = next_epoch(loaded, &mut state, wish, &built)?;
-        let done = self.commit(id, Some(loaded), &state, Some(epoch))?;
+        let done = self.commit(&loaded.epoch.head.conversation, Some(loaded), &state, Some(epoch))?;
         Ok(done.map(|loaded| Advanced { loaded, is_opened: true, built: Some(built) }))
     }
 
@@ -347,6 +363,7 @@ impl Conversations {
             why: format!("its sources: {error}").into(),
         })?;
         state.reason = DiscoverReason::Reload;
+        forget_announced(loaded, &mut state);
         if matches!(reading, Reading::Skills | Reading::AddedSkills) {
             state.discovered.skills.clear();
             state.discovered.skill_directories.clear();
@@ -398,7 +415,10 @@ impl Conversations {
         let kept = Arc::clone(&loaded.epoch);
         let pending = differences(&kept, &built.build);
         let is_allowed = policy_of(&kept, caller)?.allows(wish.reason);
-        Ok(Plan { kept, next: built.build.frozen().clone(), pending, is_allowed })
+        let next = built.build.frozen().clone();
+        drop(built);
+        let Prices { notice, rebuild } = self.prices(loaded, &state, (&pending, next.prefix()), caller)?;
+        Ok(Plan { kept, next, pending, is_allowed, notice, rebuild })
     }
 
     /// Returns the state after a call.
@@ -435,6 +455,8 @@ impl State {
     pub(super) fn settle_facts(&mut self, epoch: &Epoch) -> Result<(), ConversationError> {
         self.settled = None;
         self.wants_reload = false;
+        // The prompt that was built has everything that was announced.
+        self.notices = NoticeState::default();
         let Some(sources) = &epoch.sources else { return Ok(()) };
         let details = EpochDetails::from_json(sources).map_err(|error| StoreError::Damaged {
             what: format!("epoch {} of `{}`", epoch.head.number, epoch.head.conversation),
@@ -482,6 +504,21 @@ fn reading(loaded: &Loaded, state: &State, wish: Wish) -> Reading {
         Reading::Nothing | Reading::AddedSkills | Reading::Skills if needs_files => Reading::Everything,
         Reading::Nothing if adds_skills => Reading::AddedSkills,
         reading => reading,
+    }
+}
+
+/// Drops what was read of sections of which changes were announced: the next prompt has them as they are now.
+fn forget_announced(loaded: &Loaded, state: &mut BuildState) {
+    if loaded.state.notices.is_empty() {
+        return;
+    }
+    let sections = loaded.epoch.details.iter().flat_map(|details| &details.snapshot.sections);
+    for section in sections {
+        state.discovered.documents.remove(&section.id);
+        state.discovered.skills.remove(&section.id);
+        state.discovered.skill_directories.remove(&section.id);
+        state.discovered.rules.remove(&section.id);
+        state.discovered.instead.remove(&section.id);
     }
 }
 

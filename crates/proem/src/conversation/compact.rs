@@ -169,8 +169,16 @@ impl Conversations {
             cached_content: given.cached_content.clone(),
             ..without_call(&epoch.request)
         };
-        let input =
-            CallInput { build, request: &request, handlers: &[], withheld: &[], continued: None, caller };
+        let input = CallInput {
+            build,
+            request: &request,
+            handlers: &[],
+            withheld: &[],
+            continued: None,
+            notices: &[],
+            cache_of: loaded.state.branches.cache_of(),
+            caller,
+        };
         let made = call(&input, caller)?;
         let body = match way {
             Way::Aligned => epoch.frozen.body().clone(),
@@ -279,6 +287,8 @@ impl Conversations {
             let built = self.rebuilt(loaded, state, WISH, caller)?;
             return next_epoch(loaded, state, WISH, &built);
         }
+        // The notices stay in force, and the summary has taken the place of the messages that had them.
+        state.notices.delivered = 0;
         let same = self.store.epoch(&head.conversation, head.number)?;
         let mut next = same.ok_or(ConversationError::NoCompaction)?;
         next.head.number += 1;

@@ -129,6 +129,21 @@ impl Conversation {
         self.conversations.plan_reload(&self.id, RequestUpdate::default(), self.caller)
     }
 
+    /// Begins a conversation with the prompt of this one; the role is delivered before its first prompt.
+    pub fn fork(&self, id: &str, role: Option<&str>) -> Result<Self, ConversationError> {
+        self.conversations.fork(&self.id, id, role, self.caller)?;
+        Ok(Self::new(Arc::clone(&self.conversations), id, self.caller))
+    }
+
+    /// Begins a conversation with a prompt of its own, by the profile that the update names.
+    pub fn spawn(
+        &self,
+        id: &str,
+        update: impl Into<RequestUpdate>,
+    ) -> Result<super::branches::Branched, ConversationError> {
+        self.conversations.spawn(&self.id, id, update, self.caller)
+    }
+
     /// Returns the changes that wait for the next epoch.
     pub fn pending(&self) -> Result<Vec<PendingField>, ConversationError> {
         self.conversations.pending(&self.id)

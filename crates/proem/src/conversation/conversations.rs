@@ -1,5 +1,7 @@
 //! Conversations in a store: reads them, builds their prompts, and writes changes.
 
+mod locks;
+mod recent;
 mod workspaces;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,8 +13,6 @@ use proem_core::profile::Compaction;
 use proem_core::source::Source;
 
 use super::error::ConversationError;
-use super::locks::ConversationLocks;
-use super::recent::Recent;
 use super::state::{FrozenInputs, State};
 use crate::build::{Build, Fingerprint, PendingField, PromptPolicy};
 use crate::conversation::store::record::now;
@@ -31,6 +31,8 @@ use crate::request::update::without_call;
 use crate::request::{Request, RequestUpdate};
 use crate::sections::build_state::BuildState;
 use crate::settings::world::World;
+use locks::ConversationLocks;
+pub(super) use recent::{Recent, TurnMemory};
 
 /// The approximate size of an epoch in memory without its texts: the fields of its head and request, and map entries.
 const OVERHEAD_BYTES: usize = 2048;

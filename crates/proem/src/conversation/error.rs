@@ -23,6 +23,10 @@ pub enum ConversationError {
     OtherView,
     /// The store has no workspace with this digest.
     NoWorkspace(String),
+    /// Another conversation has this id.
+    Exists(String),
+    /// A conversation has as many branches as are allowed.
+    TooManyChildren(String),
     /// The record of a call cannot be parsed.
     BadCall(String),
     /// The profile does not rebuild for this reason.
@@ -47,6 +51,8 @@ impl ConversationError {
             | Self::OtherView
             | Self::NoWorkspace(_)
             | Self::BadCall(_)
+            | Self::Exists(_)
+            | Self::TooManyChildren(_)
             | Self::NotAllowed { .. } => true,
         }
     }
@@ -68,6 +74,8 @@ impl ConversationError {
                  the machine of that user"
                     .into(),
             ),
+            Self::Exists(_) => Some("choose another id, or remove that conversation first".into()),
+            Self::TooManyChildren(_) => Some("begin a branch from one of its branches".into()),
             Self::BadCall(_) => {
                 Some("send the provider's response, or {\"response\": …, \"request\": …}".into())
             }
@@ -91,6 +99,12 @@ impl fmt::Display for ConversationError {
             Self::NoWorkspace(digest) => write!(formatter, "there is no workspace {digest}"),
             Self::OtherView => formatter
                 .write_str("the prompt was built with files of the user, which this server does not read"),
+            Self::Exists(id) => write!(formatter, "there is a conversation `{id}` already"),
+            Self::TooManyChildren(id) => write!(
+                formatter,
+                "the conversation `{id}` has {} branches, and more are not allowed",
+                proem_core::limit::CHILDREN_MAX
+            ),
             Self::BadCall(why) => write!(formatter, "cannot read the call: {why}"),
             Self::NotAllowed { reason, profile } => {
                 write!(

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use hooked::HookedPrompt;
 
+use super::branches::Branches;
+use super::notices::NoticeState;
 use super::tool_set::{ToolSet, has_same_tools};
 use crate::build::PendingField;
 use crate::hooks::ResourcePaths;
@@ -17,7 +19,10 @@ use crate::request::update::{copy_field, differences, without_call};
 use crate::request::{HostPins, Pin, Request, RequestUpdate};
 
 /// The version of the stored form. A later one is refused.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
+
+/// The version that programs before notices and branches read. A state without them is written in it.
+const FORM_WITHOUT_NOTICES: u32 = 1;
 
 /// The fields that a profile's policy governs. While a change of one is pending, turns use the value of the epoch.
 const GOVERNED: [(&str, Reason); 4] = [
@@ -60,6 +65,10 @@ pub struct State {
     pub settled: Option<String>,
     /// The system prompt that hooks made for the last prompt of the user.
     pub hooked: Option<HookedPrompt>,
+    /// The notices of the epoch, and what was announced.
+    pub notices: NoticeState,
+    /// The conversations from which this one began, and those that began from it.
+    pub branches: Branches,
 }
 
 /// The properties of a running session that a caller chooses: another backend or other servers need another session.
@@ -117,6 +126,10 @@ struct StoredState {
     settled: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hooked: Option<HookedPrompt>,
+    #[serde(default, skip_serializing_if = "NoticeState::is_empty")]
+    notices: NoticeState,
+    #[serde(default, skip_serializing_if = "Branches::is_empty")]
+    branches: Branches,
 }
 
 impl State {
@@ -238,8 +251,9 @@ impl State {
 
     /// Writes the state as JSON.
     pub(crate) fn to_json(&self) -> Result<String, serde_json::Error> {
+        let is_plain = self.notices.is_empty() && self.branches.is_empty();
         serde_json::to_string(&StoredState {
-            form: FORM,
+            form: if is_plain { FORM_WITHOUT_NOTICES } else { FORM },
             request: serde_json::to_value(&self.request)?,
             tools: self.tools.clone(),
             resources: self.resources.clone(),
@@ -249,6 +263,8 @@ impl State {
             wants_reload: self.wants_reload,
             settled: self.settled.clone(),
             hooked: self.hooked.clone(),
+            notices: self.notices.clone(),
+            branches: self.branches.clone(),
         })
     }
 
@@ -266,9 +282,31 @@ impl State {
         let stored: StoredState = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let request = Request::from_json(&stored.request.to_string()).map_err(|error| error.to_string())?;
         let StoredState {
-            tools, resources, observed, delivered, session, wants_reload, settled, hooked, ..
+            tools,
+            resources,
+            observed,
+            delivered,
+            session,
+            wants_reload,
+            settled,
+            hooked,
+            notices,
+            branches,
+            ..
         } = stored;
-        Ok(Self { request, tools, resources, observed, delivered, session, wants_reload, settled, hooked })
+        Ok(Self {
+            request,
+            tools,
+            resources,
+            observed,
+            delivered,
+            session,
+            wants_reload,
+            settled,
+            hooked,
+            notices,
+            branches,
+        })
     }
 }
 
@@ -458,7 +496,7 @@ mod tests {
     #[test]
     fn a_damaged_or_later_state_is_refused() {
         for (text, why) in [
-            (r#"{"form": 2, "anything": 1}"#, "it was written by a later proem, in form 2"),
+            (r#"{"form": 3, "anything": 1}"#, "it was written by a later proem, in form 3"),
             ("{", "EOF while parsing an object at line 1 column 1"),
             (r#"{"form": 1, "request": {"modell": 1}}"#, ""),
         ] {

@@ -1,11 +1,11 @@
 //! One turn: the stored prompt, the facts of the moment, hooks, and the answer.
 
+mod at_once;
 mod notes;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use proem_core::carrier::Carrier;
 use proem_core::fact::Absence;
 use proem_core::frozen::Suffix;
 use proem_core::note::{Code, Note, Severity};
@@ -15,11 +15,11 @@ use proem_core::variable::{self, ReadFrom};
 use super::change::{Advanced, Reading, Wish};
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
-    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, check_id,
-    policy_of, received, turn_request_in, viewer_of,
+    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, TurnMemory,
+    check_id, policy_of, received, turn_request_in, viewer_of,
 };
 use super::error::ConversationError;
-use super::recent::TurnMemory;
+use super::notices::{NoticeTurn, Noticed};
 use super::state::{HookedPrompt, State};
 use super::wording::messages::{self, ConvertedMessages};
 use super::wording::packs_of_hooks;
@@ -31,10 +31,8 @@ use crate::error::Error;
 use crate::hooks::Handler;
 use crate::output::stored_sources::EpochDetails;
 use crate::request::caller::Caller;
-use crate::request::update::without_call;
 use crate::request::{Request, RequestUpdate};
 use crate::sections::build_state::BuildState;
-use crate::sections::tools::duplicates;
 use crate::settings::world::World;
 
 /// The reason of the first epoch.
@@ -71,14 +69,23 @@ impl Conversations {
         check_id(id)?;
         // A turn that is refused changes nothing.
         check_update(&update, caller)?;
+        let before = self.delivered_before(id)?;
         let started = self.start_turn(id, &update, caller)?;
-        let Started { advanced, is_first, expected_miss, is_other_session } = started;
+        let Started { advanced, is_first, mut expected_miss, is_other_session } = started;
+        let memory = self.recent.memory(id);
+        let looking = NoticeTurn { update: &update, caller, memory: &memory, before, is_new: is_first };
+        let number = advanced.loaded.epoch.head.number;
+        let Noticed { advanced, due, notes: found } = self.notices(advanced, &looking)?;
         let Advanced { loaded, is_opened, built } = advanced;
         let epoch = &loaded.epoch;
+        if epoch.head.number != number {
+            expected_miss = self.delivered_anew(&loaded)?.or(expected_miss);
+        }
         let mut notes = notes::of_start(&loaded, &update, caller, is_first || is_opened)?;
         notes.extend(is_other_session.then(notes::other_session));
+        notes.extend(found);
         let request = self.turn_request(&loaded, &update);
-        let memory = self.recent.memory(id);
+        let texts: Vec<&str> = due.iter().map(|notice| notice.text.as_str()).collect();
         let (world, fresh) = match built {
             Some(Built { world, build, state, .. }) => {
                 remember(&memory, state.turn_facts);
@@ -99,6 +106,8 @@ impl Conversations {
             handlers: &handlers,
             withheld: &delivered.withheld,
             continued: continued(&loaded, &request),
+            notices: &texts,
+            cache_of: loaded.state.branches.cache_of(),
             caller: self.engine.reader(caller),
         };
         let made = call(&input, caller)?;
@@ -122,78 +131,9 @@ impl Conversations {
             pending: loaded.pending(),
             changes: made.changes,
             expected_miss,
+            notices: due,
             notes,
         })
-    }
-
-    /// Returns the current epoch if a turn needs nothing else: nothing is built, observed, written or waited for. `None`
-    /// for every other turn, which [`turn`](Self::turn) answers.
-    pub fn turn_at_once(&self, id: &str, update: &RequestUpdate) -> Result<Option<Turn>, ConversationError> {
-        check_id(id)?;
-        let given = update.given();
-        // Fields of one call have an effect or a note, and so do tools with one name.
-        let is_of_call =
-            *given != Request { conversation: given.conversation.clone(), ..without_call(given) };
-        if !self.store.is_near()
-            || is_of_call
-            || !duplicates(given.tools.as_deref().unwrap_or_default())?.is_empty()
-        {
-            return Ok(None);
-        }
-        let is_system_alone = |epoch: &LoadedEpoch| {
-            !epoch.head.has_turn
-                && epoch.frozen.body().carriers().all(|(carrier, _)| carrier == Carrier::System)
-        };
-        let Some(loaded) = self.load(id)?.filter(|loaded| is_system_alone(&loaded.epoch)) else {
-            return Ok(None);
-        };
-        let memory = self.recent.memory(id);
-        // The prompt that hooks changed goes on.
-        if loaded.state.hooked.is_some() {
-            return Ok(None);
-        }
-        let has_hooks = memory
-            .handlers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .is_none_or(|handlers| !handlers.is_empty());
-        let is_delivered = loaded.state.is_delivered(&loaded.epoch.head.digest);
-        if has_hooks || !is_delivered || loaded.state.merge(update) != loaded.state {
-            return Ok(None);
-        }
-        let pending = loaded.pending();
-        let is_noted = pending.iter().any(|field| update.names(field.field) || update.removes(field.field))
-            || notes::unused(&loaded, update).next().is_some();
-        if is_noted {
-            return Ok(None);
-        }
-        Ok(Some(self.plain_turn(&loaded, pending)))
-    }
-
-    /// Makes the answer to a turn without messages in an epoch without a part for one turn.
-    fn plain_turn(&self, loaded: &Loaded, pending: Vec<PendingField>) -> Turn {
-        let epoch = &loaded.epoch;
-        let request = self.turn_request(loaded, &RequestUpdate::default());
-        Turn {
-            conversation: epoch.head.conversation.clone(),
-            epoch: epoch.head.number,
-            reason: epoch.head.reason.clone(),
-            is_reused: true,
-            frozen: Arc::clone(&epoch.frozen),
-            suffix: Suffix::default(),
-            fingerprint: epoch.head.fingerprint.clone(),
-            signature: signature(loaded, &request),
-            system_prompt: epoch.frozen.prefix().to_owned(),
-            messages: Vec::new(),
-            history: Vec::new(),
-            tools: crate::deliver::turn::definitions(&request, loaded.epoch.build().policy()),
-            payload: None,
-            pending,
-            changes: Vec::new(),
-            expected_miss: None,
-            notes: Vec::new(),
-        }
     }
 
     /// Opens the first epoch of a conversation, unless it has one.
@@ -220,6 +160,18 @@ impl Conversations {
 
     fn conflict<T>(&self, id: &str) -> Result<T, ConversationError> {
         Err(StoreError::Conflict { current: self.store.current_number(id)? }.into())
+    }
+
+    /// Records that a turn delivers the prompt of an epoch that it opened itself, and returns the reason for the miss.
+    fn delivered_anew(&self, opened: &Arc<Loaded>) -> Result<Option<String>, ConversationError> {
+        let head = &opened.epoch.head;
+        if opened.state.is_delivered(&head.digest) {
+            return Ok(None);
+        }
+        let state = opened.state.after_turn(&head.digest);
+        let written = self.commit(&head.conversation, Some(opened), &state, None)?;
+        // Another writer was first, and reports it.
+        Ok(written.map(|_| head.reason.clone()))
     }
 
     /// Merges a turn into the state, and opens an epoch where that is due.
@@ -331,7 +283,7 @@ impl Conversations {
     }
 
     /// Returns the request of a turn: pending changes do not count, and the fields of this call do.
-    fn turn_request(&self, loaded: &Loaded, update: &RequestUpdate) -> Request {
+    pub(super) fn turn_request(&self, loaded: &Loaded, update: &RequestUpdate) -> Request {
         let name = self.name(&loaded.epoch.head.conversation);
         let given = update.given().clone();
         Request {
@@ -340,6 +292,7 @@ impl Conversations {
             images: given.images,
             recalled: given.recalled,
             per_prompt: given.per_prompt,
+            touched: given.touched,
             provider: given.provider,
             ttl: given.ttl,
             cached_content: given.cached_content,

@@ -30,7 +30,7 @@ pub(super) fn compaction_instructions(world: &World, request: &Request) -> Resul
 }
 
 /// The catalog of a conversation, with everything that its templates need.
-struct Wording<'w> {
+pub(super) struct Wording<'w> {
     world: &'w World,
     request: &'w Request,
     catalog: Catalog,
@@ -39,7 +39,7 @@ struct Wording<'w> {
 
 impl<'w> Wording<'w> {
     /// Loads the catalog: the layers of a build, the packs of the request, then those of hooks.
-    fn load(world: &'w World, request: &'w Request, of_hooks: &[PathBuf]) -> Result<Self, Error> {
+    pub(super) fn load(world: &'w World, request: &'w Request, of_hooks: &[PathBuf]) -> Result<Self, Error> {
         let World { host, workspace, config, .. } = world;
         let author = if host.caller().is_remote() { Author::Other } else { Author::User };
         let policy = Resolver::new(request, host, workspace, config).read_policy(author);
@@ -53,7 +53,7 @@ impl<'w> Wording<'w> {
     }
 
     /// Renders the wording of a key. Values are inserted as they are and never scanned as templates.
-    fn text(&self, key: &str, values: &[(&str, &str)]) -> Result<String, Error> {
+    pub(super) fn text(&self, key: &str, values: &[(&str, &str)]) -> Result<String, Error> {
         let World { host, workspace, config, resolved, .. } = self.world;
         let mut resolver =
             Resolver::new(self.request, host, workspace, config).with_profile(&resolved.profile);

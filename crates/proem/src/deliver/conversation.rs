@@ -1,6 +1,7 @@
 //! The conversation in a provider's shape: earlier messages unchanged, the newest one with the text that accompanies
 //! it.
 
+use super::notice::system_message;
 use super::shape::{Block, MessageShape, Takes};
 use super::{PromptTexts, Provider};
 use crate::error::{Error, ErrorCause};
@@ -121,6 +122,18 @@ impl Conversation {
         }
         item.blocks = blocks.len();
         item.set_content(shape, Json::List(blocks))
+    }
+
+    /// Adds a block before the others of a message of the user.
+    pub(super) fn add_before(&mut self, index: usize, text: &str) -> Result<(), serde_json::Error> {
+        self.add(index, text, Side::Before)
+    }
+
+    /// Adds a message of the system at the end.
+    pub(super) fn push_system(&mut self, notices: &[&str]) {
+        let json = system_message(notices, self.shape.is_of_claude);
+        let (role, blocks) = (Some("system".to_owned()), notices.len());
+        self.items.push(Item { role, json, blocks, is_answer: false });
     }
 
     /// The messages to keep: as they are sent, without markers.

@@ -7,6 +7,7 @@ mod claude;
 mod conversation;
 mod gemini;
 mod launch;
+mod notice;
 mod openai;
 mod provider;
 mod shape;
@@ -28,6 +29,8 @@ pub use crate::request::message::RawMessage;
 use crate::request::message::unreadable;
 use crate::request::raw_json::{Json, object};
 use conversation::Conversation;
+pub use notice::Notice;
+pub(crate) use notice::NoticePlace;
 pub use provider::{Provider, ProviderName, UnknownProvider};
 use shape::MessageShape;
 
@@ -180,6 +183,10 @@ pub(crate) struct HookedCall<'h, 'c> {
     pub(crate) system_prompt: Option<&'h str>,
     /// Messages after the user's.
     pub(crate) injected: &'h [RawMessage],
+    /// Notices, and their place.
+    pub(crate) notices: (&'h [&'h str], Option<NoticePlace>),
+    /// The conversation whose cache serves this one.
+    pub(crate) cache_of: Option<&'h str>,
     /// The hooks that rewrite the messages of this call.
     pub(crate) context: Option<&'h mut turn::Context<'c>>,
 }
@@ -210,13 +217,19 @@ pub(crate) fn deliver_hooked(
     } else {
         texts
     };
-    let cache_key = cache_key(request, build.fingerprint());
+    let cache_key = cache_key(hooked.cache_of.or(request.conversation.as_deref()), build.fingerprint());
     let input = PayloadInput { texts, tools, model, known, options, cache_key, lookback };
     let takes_system = known.is_some_and(|model| model.system_messages == Some(true));
     let shape = provider.rules().shape.for_model(input.is_plain(), takes_system);
     let mut messages = messages(request, shape)?;
+    let words = messages.len().saturating_sub(1);
     messages.extend(hooked.injected.iter().cloned());
     let mut conversation = Conversation::new(provider, shape, &messages, &texts)?;
+    let (notices, place) = hooked.notices;
+    if let Some(place) = place {
+        let added = conversation.add_notices(notices, place, words);
+        added.map_err(|error| unreadable(&error.to_string()))?;
+    }
     notes.extend(notes_of_texts(&texts, &conversation, &messages));
     notes.extend(options_notes(provider, options, known));
     notes.extend(images_note(request));
@@ -249,6 +262,13 @@ fn raw(messages: &[Json]) -> Result<Vec<RawMessage>, serde_json::Error> {
 /// Returns the conversation of a request followed by the user's new text and images.
 fn messages(request: &Request, shape: MessageShape) -> Result<Vec<RawMessage>, Error> {
     let mut messages = request.messages.clone().unwrap_or_default();
+    if shape.is_of_claude && !shape.roles.contains(&"system") {
+        for message in &mut messages {
+            if let Some(renamed) = notice::as_user(message) {
+                *message = renamed;
+            }
+        }
+    }
     let images = request.images.as_deref().unwrap_or_default();
     match &request.prompt {
         Some(text) if images.is_empty() => messages.push(RawMessage::from_user(text)),
@@ -268,8 +288,8 @@ fn with_blocks(shape: MessageShape, text: &str, blocks: &[Value]) -> Result<RawM
 }
 
 /// Returns the key by which servers group conversations with one prefix; providers take at most 64 characters.
-fn cache_key(request: &Request, fingerprint: &Fingerprint) -> String {
-    let conversation = request.conversation.as_deref().unwrap_or_default();
+fn cache_key(conversation: Option<&str>, fingerprint: &Fingerprint) -> String {
+    let conversation = conversation.unwrap_or_default();
     let key = format!("{}:{conversation}", fingerprint.whole.hex());
     proem_core::digest::Digest::new(key.as_bytes()).hex().chars().take(32).collect()
 }

@@ -10,7 +10,10 @@ use proem_core::source::Source;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{DeliverOptions, HookedCall, Lifetime, Provider, ProviderName, deliver_hooked};
+use super::notice::add_neutral;
+use super::{
+    DeliverOptions, HookedCall, Lifetime, Notice, NoticePlace, Provider, ProviderName, deliver_hooked,
+};
 use crate::build::{Build, PendingField, PromptPolicy, Signature};
 use crate::error::Error;
 use crate::hooks::{self, BeforeAgentStart, Handler, HookFailure, Start, StartChange};
@@ -55,6 +58,8 @@ pub struct Turn {
     pub changes: Vec<PrefixChange>,
     /// The reason for an expected cache miss of the prefix in this turn: that of a new epoch.
     pub expected_miss: Option<String>,
+    /// The notices that this turn delivers, in order: they are in its messages.
+    pub notices: Vec<Notice>,
     /// Notes for the reader.
     pub notes: Vec<Note>,
 }
@@ -100,6 +105,10 @@ pub(crate) struct CallInput<'c> {
     pub(crate) withheld: &'c [(usize, RawMessage)],
     /// The system prompt that hooks made for the prompt of the user that this turn continues.
     pub(crate) continued: Option<String>,
+    /// The texts of the notices that this turn delivers.
+    pub(crate) notices: &'c [&'c str],
+    /// The conversation whose cache serves this one, if that is another one.
+    pub(crate) cache_of: Option<&'c str>,
     /// The reader of the notes.
     pub(crate) caller: Caller,
 }
@@ -127,7 +136,11 @@ pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error>
     let models =
         if provider.is_some() || !changes.is_empty() { Some(Models::load(request, caller)?) } else { None };
     let changes = priced(changes, request, models.as_ref(), &mut notes);
-    let neutral = history(build.whole(), request, &injected);
+    let place = match &models {
+        Some(models) => NoticePlace::of_call(request, models)?,
+        None => NoticePlace::of_words(request),
+    };
+    let neutral = history(build.whole(), request, &injected, (input.notices, place));
     let mut context = Context {
         handlers,
         cwd: &build.policy().cwd,
@@ -147,6 +160,8 @@ pub(crate) fn call(input: &CallInput<'_>, caller: Caller) -> Result<Call, Error>
             let hooked = HookedCall {
                 system_prompt: is_hooked.then_some(system_prompt.as_str()),
                 injected: &injected,
+                notices: (input.notices, Some(place)),
+                cache_of: input.cache_of,
                 context: (!handlers.is_empty()).then_some(&mut context),
             };
             let (delivered, rewritten) =
@@ -295,7 +310,12 @@ fn changed_prefix(change: &PrefixChange, is_own: bool) -> Note {
 
 /// Returns the conversation followed by this turn's messages, in a neutral shape. Text on other carriers than the system
 /// prompt is placed where a provider reads it, and stays there: messages that were sent are never rewritten.
-fn history(whole: &Body, request: &Request, injected: &[RawMessage]) -> Vec<RawMessage> {
+fn history(
+    whole: &Body,
+    request: &Request,
+    injected: &[RawMessage],
+    (notices, place): (&[&str], NoticePlace),
+) -> Vec<RawMessage> {
     let mut history = request.messages.clone().unwrap_or_default();
     let is_of_user = |message: &RawMessage| {
         message.to_map().is_ok_and(|map| map.get("role").and_then(Value::as_str) == Some("user"))
@@ -306,12 +326,16 @@ fn history(whole: &Body, request: &Request, injected: &[RawMessage]) -> Vec<RawM
         history.extend(whole.text(Carrier::FirstUser).map(plain("user")));
     }
     let Some(text) = &request.prompt else {
+        let words = history.len().saturating_sub(1);
         history.extend(injected.iter().cloned());
+        add_neutral(&mut history, notices, place, words);
         return history;
     };
+    let words = history.len();
     history.push(user_message(text, request.images.as_deref().unwrap_or_default()));
     history.extend(injected.iter().cloned());
     history.extend(whole.text(Carrier::Turn).map(RawMessage::from_user));
+    add_neutral(&mut history, notices, place, words);
     history
 }
 

@@ -13,7 +13,7 @@ use proem_core::text_safety::confusable::is_variant;
 
 use super::{Owner, SearchRoots, Trail, file};
 use crate::observe::file::{
-    Cap, Identity, ReadFile, ReadPolicy, canonical, exists, read, read_dir, read_head, shown,
+    Cap, Identity, ReadFile, ReadPolicy, canonical, exists, read, read_dir, read_head, shown, with_looks,
 };
 
 const CAP: Cap = Cap::new(DOCUMENTS_BYTES_MAX);
@@ -186,7 +186,8 @@ impl Search<'_> {
 
     /// Notes misspelt names in the project: otherwise the user would not learn why such files have no effect.
     fn variants(&mut self, folder: &Path) {
-        let Ok(entries) = read_dir(folder) else { return };
+        // A file beside them is no reason to search again.
+        let Ok(entries) = with_looks(|| read_dir(folder)).0 else { return };
         let names = entries
             .take(VARIANT_ENTRIES_MAX + 1)
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -51,6 +51,11 @@ impl SearchRoots {
         }
     }
 
+    /// Returns the directories of a search that starts from a folder of the same project.
+    pub(crate) fn below(&self, folder: &Path) -> Self {
+        Self { cwd: folder.to_owned(), ..self.clone() }
+    }
+
     /// Returns the path of the project, as it is written: the git repository, or the working directory outside of one.
     pub(crate) fn project(&self) -> &Path {
         &self.project

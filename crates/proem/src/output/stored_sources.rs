@@ -31,6 +31,7 @@ use crate::hooks::{ResourcePaths, Resources};
 use crate::observe::file::SourceTexts;
 use crate::request::caller::Caller;
 use crate::sections::build_state::BuildState;
+use crate::sections::snapshot::Snapshot;
 
 /// The version of this shape. A later one is refused.
 const VERSION: u32 = 1;
@@ -61,6 +62,9 @@ pub(crate) struct EpochDetails {
     /// The text of the store's template, if it is the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) template: Option<String>,
+    /// The sources of the sections that do not hold changes back. Epochs of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Snapshot::is_empty")]
+    pub(crate) snapshot: Snapshot,
     /// The view of files that the prompt was built with. Epochs of earlier versions do not have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) view: Option<StoredView>,
@@ -93,6 +97,9 @@ struct StoredRead {
     skill_directories: BTreeMap<String, (Vec<StoredLine>, StoredTrail)>,
     texts: Vec<StoredSourceText>,
     hook_notes: Vec<StoredNote>,
+    /// The texts of the documents of the snapshot, by digest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    announced: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,6 +235,7 @@ impl EpochDetails {
         let observed = |key: &String| Some((key.clone(), state.turn_facts.get(key)?.clone().ok()));
         Self {
             view: Some(caller.into()),
+            snapshot: state.snapshot.clone(),
             version: VERSION,
             policy: policy.clone(),
             boundary: boundary.to_owned(),
@@ -260,6 +268,13 @@ impl EpochDetails {
         check_version(text)?;
         serde_json::from_str(text).map_err(DamagedPrompt::from_json)
     }
+}
+
+/// Reads the texts of the documents of an epoch's snapshot, by digest.
+pub(crate) fn announced_texts(text: &str) -> Result<BTreeMap<String, String>, DamagedPrompt> {
+    check_version(text)?;
+    let stored: StoredSources = serde_json::from_str(text).map_err(DamagedPrompt::from_json)?;
+    Ok(stored.read.announced)
 }
 
 /// Reads everything that a prompt was built from.
@@ -370,6 +385,10 @@ impl StoredRead {
                 (lines.iter().map(StoredLine::from).collect(), trail.into())
             }),
             hook_notes: state.hook_notes.iter().map(store_note).collect(),
+            announced: {
+                let owned = |(digest, text): (&str, &str)| (digest.to_owned(), text.to_owned());
+                state.snapshot.texts().into_iter().map(owned).collect()
+            },
             texts: state
                 .texts
                 .iter()

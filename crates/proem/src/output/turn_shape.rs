@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::build_shape::{NoteShape, VERSION};
 use crate::build::{PendingField, Signature};
+use crate::deliver::Notice;
 use crate::deliver::RawMessage;
 use crate::deliver::turn::{PrefixChange, ToolDefinition, Turn};
 
@@ -65,6 +66,8 @@ pub struct TurnShape<'b> {
     pub changes: Vec<ChangeShape<'b>>,
     /// The reason for an expected cache miss of the prefix in this turn.
     pub expected_miss: Option<&'b str>,
+    /// The notices that this turn delivers, in order: they are in its messages.
+    pub notices: &'b [Notice],
     /// Notes for the reader.
     pub notes: Vec<NoteShape<'b>>,
 }
@@ -189,6 +192,7 @@ impl<'b> TurnShape<'b> {
             pending: &turn.pending,
             changes: turn.changes.iter().map(change).collect(),
             expected_miss: turn.expected_miss.as_deref(),
+            notices: &turn.notices,
             notes: turn.notes.iter().map(NoteShape::new).collect(),
         }
     }

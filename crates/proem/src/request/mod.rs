@@ -113,6 +113,10 @@ pub struct Request {
     #[serde(deserialize_with = "messages")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<RawMessage>>,
+    /// For a turn: the paths that the agent has touched, relative to the working directory. Instruction files that apply to
+    /// them are announced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub touched: Option<Vec<String>>,
     /// For a turn: changes of the caller for this prompt, after those of hooks.
     #[serde(deserialize_with = "object")]
     #[serde(skip_serializing_if = "Option::is_none")]

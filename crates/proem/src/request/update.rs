@@ -211,6 +211,7 @@ pub(crate) fn without_call(request: &Request) -> Request {
         images: None,
         recalled: None,
         per_prompt: None,
+        touched: None,
         provider: None,
         ttl: None,
         cached_content: None,
@@ -237,7 +238,7 @@ macro_rules! fields {
         /// Fails to compile when a field of a request is neither remembered nor named here as one of a single call.
         #[expect(dead_code, reason = "it is compiled, not run")]
         fn every_field_is_considered(request: Request) {
-            let Request { $($name: _,)* conversation: _, messages: _, prompt: _, images: _, recalled: _, per_prompt: _, provider: _, ttl: _,
+            let Request { $($name: _,)* conversation: _, messages: _, prompt: _, images: _, recalled: _, per_prompt: _, touched: _, provider: _, ttl: _,
                 cached_content: _, template_path: _ } =
                 request;
         }

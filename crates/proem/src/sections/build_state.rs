@@ -9,6 +9,7 @@ use proem_core::note::Note;
 use crate::discover::DiscoveredFiles;
 use crate::hooks::{DiscoverReason, HookFailure, ResourcePaths, Resources};
 use crate::observe::file::SourceTexts;
+use crate::sections::snapshot::Snapshot;
 
 /// The files, skills and hook results of a build. A rebuild that is not a reload starts from them, so that no file
 /// is read again.
@@ -21,6 +22,8 @@ pub(crate) struct BuildState {
     pub(crate) frozen_facts: BTreeSet<String>,
     /// The observed values of variables in the part for one turn.
     pub(crate) turn_facts: BTreeMap<String, Result<String, Absence>>,
+    /// The sources of sections that do not hold changes back.
+    pub(crate) snapshot: Snapshot,
     /// Resources that the conversation has besides those of hooks.
     pub(crate) added: ResourcePaths,
     /// The resources that hooks bring; hooks run when there are none here.

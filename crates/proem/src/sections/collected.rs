@@ -32,9 +32,15 @@ impl Builder<'_> {
             _ => bindings::collect(what, self.sources.request, self.workspace, &self.policies())?,
         };
         self.notes.extend(notes);
-        self.considered.extend(considered);
+        self.considered.extend(considered.iter().cloned());
         for (_, binding) in binding.iter_mut().chain(&mut more) {
             self.treatment.binding(binding, &mut self.notes)?;
+        }
+        if let Some(sources) = self.sources_of(recipe) {
+            sources.collected(what, binding.as_ref(), &considered);
+        }
+        if let Collection::Documents(_) = what {
+            self.note_too_large(recipe);
         }
         if let (Collection::SkillDirectory(_), Some((_, Binding::Items { items, .. }))) = (what, &binding) {
             let lines: Vec<&str> =
@@ -51,6 +57,14 @@ impl Builder<'_> {
         let context = Context { bindings, aliases: self.options.aliases.clone(), ..Context::default() };
         let rendered = self.run(name, asset, author, context)?;
         Ok((Some(rendered), source))
+    }
+
+    /// Records documents that are too large to be read, where changes matter.
+    fn note_too_large(&mut self, recipe: &SectionRecipe) {
+        let unread = self.discovered.documents.get(&recipe.id).map(|(_, trail)| trail.unread.clone());
+        if let Some((sources, unread)) = self.sources_of(recipe).zip(unread) {
+            sources.too_large(&unread);
+        }
     }
 
     fn documents(&mut self, recipe: &DocumentsRecipe, section: &str) -> Result<SectionContent, Error> {
@@ -110,7 +124,7 @@ impl Builder<'_> {
     }
 
     /// The source of a list of files as a whole: the rules by which they are collected.
-    fn rules(&self, section: &str) -> Source {
+    pub(super) fn rules(&self, section: &str) -> Source {
         let key = format!("section.{section}.collect");
         Source::Profile { profile: self.sources.profile.name.as_str().into(), key: key.into() }
     }

@@ -8,6 +8,7 @@ mod collected;
 pub(crate) mod jinja_job;
 pub(crate) mod resolver;
 pub(crate) mod scope;
+pub(crate) mod snapshot;
 pub(crate) mod sources;
 mod template_text;
 pub(crate) mod text_findings;
@@ -47,6 +48,7 @@ use base_text::{LoadedTemplate, TemplateSources};
 use bindings::SectionPolicies;
 use build_state::BuildState;
 use jinja_job::Job;
+use snapshot::{SectionSources, Snapshot};
 use sources::Sources;
 
 pub(crate) fn jinja_options(profile: &Profile) -> Options {
@@ -60,13 +62,24 @@ pub(crate) enum Parts {
     All,
     /// The sections of one turn alone.
     Turn,
+    /// The frozen sections that do not hold changes of their sources back.
+    Announced,
 }
 
 impl Parts {
     /// Tells whether a section belongs to these parts.
     pub(crate) fn include(self, recipe: &SectionRecipe) -> bool {
-        self == Self::All || recipe.part != Part::Prefix
+        match self {
+            Self::All => true,
+            Self::Turn => recipe.part != Part::Prefix,
+            Self::Announced => is_announced(recipe),
+        }
     }
+}
+
+/// Tells whether a section is frozen and does not hold changes of its sources back.
+pub(crate) fn is_announced(recipe: &SectionRecipe) -> bool {
+    !recipe.on_change.is_hold() && recipe.part == Part::Prefix && recipe.carrier != Carrier::Turn
 }
 
 /// The collected content of a section.
@@ -103,6 +116,7 @@ pub(crate) struct Builder<'b> {
     pub(crate) treatment: Treatment,
     pub(crate) places: SearchRoots,
     pub(crate) skill_paths: &'b [PathBuf],
+    snapshot: &'b mut Snapshot,
     pub(crate) discovered: &'b mut DiscoveredFiles,
     frozen_facts: &'b mut BTreeSet<String>,
     turn_facts: &'b mut BTreeMap<String, Result<String, Absence>>,
@@ -140,6 +154,7 @@ impl<'b> Builder<'b> {
             treatment: Treatment::new(profile, config),
             places: SearchRoots::new(host, workspace),
             skill_paths: &sources.resources.skills,
+            snapshot: &mut state.snapshot,
             discovered: &mut state.discovered,
             frozen_facts: &mut state.frozen_facts,
             turn_facts: &mut state.turn_facts,
@@ -156,6 +171,9 @@ impl<'b> Builder<'b> {
     /// Collects the content of a section: discovers files, resolves facts, reads templates.
     pub(crate) fn collect(&mut self, recipe: &SectionRecipe) -> Result<SectionContent, Error> {
         self.lints_before = self.lints.as_ref().map_or(0, |lints| lints.len());
+        if is_announced(recipe) {
+            self.snapshot.sections.push(SectionSources::new(recipe));
+        }
         let has_tool = recipe.when_tool.as_deref().is_none_or(|tool| self.tools.may_use(tool));
         if let Some(tool) = recipe.when_tool.as_ref().filter(|_| !has_tool) {
             self.notes.push(left_out(&recipe.id, tool));
@@ -183,6 +201,7 @@ impl<'b> Builder<'b> {
         recipe: &SectionRecipe,
         content: SectionContent,
     ) -> Result<Section, Error> {
+        let is_template = matches!(&content, SectionContent::Template(text) if !is_of_file(&text.origin));
         let (content, source) = match content {
             SectionContent::Absent(source) => (None, source),
             SectionContent::Rendered(rendered, source) => (Some(rendered), source),
@@ -199,6 +218,15 @@ impl<'b> Builder<'b> {
             lints.extend(new.into_iter().filter(|note| note.code != Code::VolatileInPrefix));
         }
         let seen = self.resolver.take_seen();
+        if let Some(sources) = self.sources_of(recipe)
+            && !matches!(recipe.content, Content::Collected(_))
+        {
+            match &content {
+                _ if is_template => sources.facts(&seen),
+                Some(rendered) => sources.text(&source, rendered.text()),
+                None => {}
+            }
+        }
         if recipe.part == Part::Prefix {
             self.frozen_facts.extend(seen.into_keys());
         } else {
@@ -212,6 +240,12 @@ impl<'b> Builder<'b> {
         let (id, carrier, fresh_line) = (recipe.id.clone(), recipe.carrier, recipe.fresh_line);
         let accepts = recipe.accepts.unwrap_or(Stability::Session);
         Ok(Section { id, carrier, rendered, source, fresh_line, accepts, part: recipe.part })
+    }
+
+    /// Returns where the sources of a section are recorded, if its changes matter.
+    pub(super) fn sources_of(&mut self, recipe: &SectionRecipe) -> Option<&mut SectionSources> {
+        let last = self.snapshot.sections.last_mut();
+        last.filter(|section| is_announced(recipe) && section.id == recipe.id)
     }
 
     /// Puts the sections together, with all notes and every file that was considered.
@@ -236,7 +270,7 @@ impl<'b> Builder<'b> {
         self.considered.extend(trail.considered);
     }
 
-    fn has_project(&self) -> bool {
+    pub(crate) fn has_project(&self) -> bool {
         self.sources.request.project != Some(false)
     }
 
@@ -305,7 +339,7 @@ impl<'b> Builder<'b> {
 
     /// Returns the read policies of sections: instructions with the rights of the profile's author, residents with
     /// the workspace's own. A profile of the workspace must not reach into the user's files.
-    fn policies(&self) -> SectionPolicies {
+    pub(crate) fn policies(&self) -> SectionPolicies {
         let instructions = self.resolver.discovery_policy(self.profile_author(), &self.places);
         SectionPolicies { instructions, own_files: self.workspace.own_files(self.host) }
     }

@@ -43,6 +43,9 @@ pub(crate) struct TurnArguments {
     /// Lifetime of the frozen part in the provider's cache [default: 5m]
     #[arg(long, value_enum)]
     ttl: Option<TtlFlag>,
+    /// Path that the agent has touched: instruction files that apply to it are announced
+    #[arg(long, value_name = "PATH")]
+    touched: Vec<String>,
     /// Conversation that the turn belongs to
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
@@ -70,6 +73,9 @@ pub(crate) fn run(arguments: &TurnArguments) -> Result<(), Failure> {
     let given = update.given_mut();
     if arguments.prompt_text.is_some() {
         given.prompt.clone_from(&arguments.prompt_text);
+    }
+    if !arguments.touched.is_empty() {
+        given.touched.get_or_insert_default().extend(arguments.touched.iter().cloned());
     }
     if let Some(provider) = arguments.provider {
         given.provider = Some(provider.word.to_owned());

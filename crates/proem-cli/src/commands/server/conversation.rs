@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use hyper::Method;
 use proem::deliver::ProviderName;
 use proem::request::RequestUpdate;
-use proem::{Caller, Engine, Tool};
+use proem::{Caller, Engine, Request, Tool};
 use proem_core::carrier::Carrier;
 use proem_core::limit::REQUEST_BYTES_MAX;
 use proem_store::{Changed, Conversations, LoadedEpoch, Query};
@@ -18,6 +18,7 @@ use crate::arguments::request::update;
 use crate::arguments::store::open;
 use crate::arguments::{Format, Output, Providers, ServerFlags, StoreFlags};
 use crate::commands::prompt::bundle::send_with_files;
+use crate::commands::understand::comparison::prices;
 use crate::failure::Failure;
 use crate::input;
 use crate::notes::print_hook_failure;
@@ -92,6 +93,38 @@ pub(crate) enum ConversationCommand {
         name: String,
         #[command(flatten)]
         flags: ConversationFlags,
+    },
+    /// Begin a conversation with the prompt of another one
+    ///
+    /// The fork has the frozen prompt, the tools and the notices of its parent, and its cache. Send the messages of the
+    /// parent with its turns.
+    Fork {
+        /// Conversation to begin from
+        id: String,
+        /// Id of the fork
+        new: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// Role of the fork, delivered before its first prompt
+        #[arg(long, value_name = "TEXT")]
+        role: Option<String>,
+    },
+    /// Begin a conversation with a prompt of its own
+    ///
+    /// Children with the same profile and sources share one prompt. The answer says which one to send first.
+    Spawn {
+        /// Conversation to begin from
+        id: String,
+        /// Id of the child
+        new: String,
+        #[command(flatten)]
+        flags: ConversationFlags,
+        /// Profile of the child
+        #[arg(long, value_name = "NAME", required_unless_present = "request")]
+        profile: Option<String>,
+        /// JSON file with fields of its request
+        #[arg(long, value_name = "FILE")]
+        request: Option<PathBuf>,
     },
     /// Rebuild the prompt from the present files and settings
     Reload {
@@ -210,6 +243,17 @@ fn from_server(remote: &Remote, command: &ConversationCommand) -> Result<Box<Raw
             let path = format!("/conversations/{}/profile", encoded(id));
             written(&remote.send_body(Method::PUT, &path, json!({ "profile": name }).to_string())?)
         }
+        ConversationCommand::Fork { id, new, role, .. } => {
+            let path = format!("/conversations/{}/fork", encoded(id));
+            written(&remote.send_body(Method::POST, &path, json!({ "id": new, "role": role }).to_string())?)
+        }
+        ConversationCommand::Spawn { id, new, profile, request, .. } => {
+            let path = format!("/conversations/{}/spawn", encoded(id));
+            let update = spawned(profile.as_deref(), request.as_deref())?;
+            let mut body: Value = serde_json::from_str(&update.to_json()?).unwrap_or(Value::Null);
+            body["id"] = json!(new);
+            written(&remote.send_body(Method::POST, &path, body.to_string())?)
+        }
         ConversationCommand::Rm { id, .. } => {
             remote.delete(&format!("/conversations/{}", encoded(id)))?;
             written(&json!({ "removed": id }))
@@ -242,9 +286,11 @@ fn from_store(
                     head
                 })
                 .collect();
-            written(
-                &json!({ "conversation": id, "epoch": kept.head.number, "carriers": carriers, "epochs": epochs }),
-            )
+            let branches = conversations.branches(id)?;
+            written(&json!({
+                "conversation": id, "epoch": kept.head.number, "carriers": carriers, "epochs": epochs,
+                "parents": branches.parents, "children": branches.children,
+            }))
         }
         ConversationCommand::Reload { id, plan: true, request, .. } => {
             let plan = conversations.plan_reload(id, update(request.as_deref())?, Caller::User)?;
@@ -255,7 +301,7 @@ fn from_store(
             written(&json!({ "epoch": plan.kept.head.number, "opened": false, "plan": {
                 "allowed": plan.is_allowed, "changed": !plan.pending.is_empty(), "tools_changed": plan.pending.tools,
                 "sections": sections, "lost_tokens_estimate": lost,
-            }}))
+            }, "notice": plan.notice, "rebuild": plan.rebuild }))
         }
         ConversationCommand::Reload { id, only: Some(_), .. } => {
             written(&conversations.reload_skills(id, Caller::User)?.shape())
@@ -275,6 +321,13 @@ fn from_store(
         ConversationCommand::Profile { id, name, .. } => {
             written(&conversations.switch_profile(id, name, Caller::User)?.shape())
         }
+        ConversationCommand::Fork { id, new, role, .. } => {
+            written(&conversations.fork(id, new, role.as_deref(), Caller::User)?.shape())
+        }
+        ConversationCommand::Spawn { id, new, profile, request, .. } => {
+            let update = spawned(profile.as_deref(), request.as_deref())?;
+            written(&conversations.spawn(id, new, update, Caller::User)?.shape())
+        }
         ConversationCommand::Rm { id, .. } => {
             // A damaged conversation can be removed, too.
             if !store.remove(id)? {
@@ -283,6 +336,14 @@ fn from_store(
             written(&json!({ "removed": id }))
         }
     }
+}
+
+/// Returns the fields of a child's request.
+fn spawned(profile: Option<&str>, request: Option<&Path>) -> Result<RequestUpdate, Failure> {
+    let update = update(request)?;
+    let Some(profile) = profile else { return Ok(update) };
+    let given = Request { profile: Some(profile.to_owned()), ..update.given().clone() };
+    Ok(update.with_given(given))
 }
 
 /// The step of a compaction that the flags choose.
@@ -374,12 +435,15 @@ fn show(command: &ConversationCommand, answer: &Value) -> Result<(), Failure> {
                 Column::word("engine").dispensable(1),
                 Column::word("opened_at"),
             ];
-            print(&rows(&answer["epochs"], columns))
+            print(&(rows(&answer["epochs"], columns) + &relatives(answer)))
         }
         ConversationCommand::Show { .. } => {
             print_raw(answer["carriers"]["system"].as_str().unwrap_or_default())
         }
-        ConversationCommand::Reload { plan: true, .. } => print(&plan(&answer["plan"])),
+        ConversationCommand::Reload { plan: true, .. } => {
+            print(&(plan(&answer["plan"]) + &prices(&answer["notice"], &answer["rebuild"])))
+        }
+        ConversationCommand::Fork { .. } | ConversationCommand::Spawn { .. } => print(&branch(answer)),
         ConversationCommand::Compact { begin: true, .. } => print(&format!(
             "begun: send the instructions to the model, then run `proem conversation compact {} --commit {}`\n\n{}\n",
             visible_line(command.id()),
@@ -393,6 +457,28 @@ fn show(command: &ConversationCommand, answer: &Value) -> Result<(), Failure> {
         | ConversationCommand::Profile { .. } => print(&changed(answer)),
         ConversationCommand::Rm { id, .. } => print(&format!("removed {}\n", visible_line(id))),
     }
+}
+
+/// Formats a conversation that began from another one.
+fn branch(answer: &Value) -> String {
+    let text = |key: &str| visible_line(answer[key].as_str().unwrap_or_default());
+    let prime = if answer["prime"] == json!(true) {
+        "; send one request with it first: the others read its cache"
+    } else {
+        ""
+    };
+    format!("{} begins from {}{prime}\n", text("conversation"), text("parent"))
+}
+
+/// Formats the relatives of a conversation.
+fn relatives(answer: &Value) -> String {
+    let list = |key: &str| answer[key].as_array().cloned().unwrap_or_default();
+    let line = |word: &str, one: &Value| {
+        let text = |key: &str| visible_line(one[key].as_str().unwrap_or_default());
+        format!("{word} {} ({})\n", text("conversation"), text("kind"))
+    };
+    let parents = list("parents").iter().map(|one| line("parent", one)).collect::<String>();
+    parents + &list("children").iter().map(|one| line("child", one)).collect::<String>()
 }
 
 /// Formats the outcome of a change.
@@ -467,6 +553,8 @@ impl ConversationCommand {
             | Self::Compact { id, .. }
             | Self::Tools { id, .. }
             | Self::Profile { id, .. }
+            | Self::Fork { id, .. }
+            | Self::Spawn { id, .. }
             | Self::Reload { id, .. }
             | Self::Rm { id, .. } => id,
         }
@@ -480,6 +568,8 @@ impl ConversationCommand {
             | Self::Compact { flags, .. }
             | Self::Tools { flags, .. }
             | Self::Profile { flags, .. }
+            | Self::Fork { flags, .. }
+            | Self::Spawn { flags, .. }
             | Self::Reload { flags, .. }
             | Self::Rm { flags, .. } => flags,
         }

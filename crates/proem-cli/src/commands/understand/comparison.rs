@@ -37,8 +37,7 @@ pub(crate) struct Texts<'p> {
 /// Prints the response of a server: the comparison, and the `carriers` that differ. Returns `true` if there is a
 /// difference.
 pub(crate) fn show_answer(
-    comparison: &Value,
-    carriers: &Value,
+    (comparison, carriers, of_notice): (&Value, &Value, Option<(Value, Value)>),
     context: usize,
     format: Format,
 ) -> Result<bool, Failure> {
@@ -48,13 +47,56 @@ pub(crate) fn show_answer(
         after: one["after"].as_str().unwrap_or_default(),
     });
     match format {
-        Format::Json => print_json(comparison)?,
+        Format::Json => {
+            let mut comparison = comparison.clone();
+            if let Some((notice, rebuild)) = of_notice {
+                comparison["notice"] = notice;
+                comparison["rebuild"] = rebuild;
+            }
+            print_json(&comparison)?;
+        }
         Format::Text => {
             let page = Page { comparison, texts: texts.collect(), context, without_model: "" };
-            print(&page.text())?;
+            let prices = of_notice.map_or_else(String::new, |(notice, rebuild)| prices(&notice, &rebuild));
+            print(&(page.text() + &prices))?;
         }
     }
     Ok(!comparison["first_difference"].is_null())
+}
+
+/// Formats the price of a notice against that of a rebuild; nothing where neither is due.
+pub(crate) fn prices(notice: &Value, rebuild: &Value) -> String {
+    let tokens = |price: &Value| {
+        let about = if price["exact"] == Value::Bool(true) { "" } else { "about " };
+        format!("{about}{} tokens", price["tokens"])
+    };
+    let mut text = String::new();
+    if notice.is_object() {
+        let sections = notice["sections"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let sections = visible_line(&sections.collect::<Vec<_>>().join(", "));
+        text.push_str(&format!(
+            "notice: the next turn announces changes of {sections}; {} for the rest of the conversation\n",
+            tokens(notice)
+        ));
+    }
+    if rebuild.is_object() {
+        text.push_str(&format!(
+            "rebuild: {} of the prompt are read again once, and all messages after it\n",
+            tokens(rebuild)
+        ));
+    }
+    match (notice.is_object() && rebuild.is_object(), rebuild["cheaper_after_turns"].as_u64()) {
+        (false, _) => {}
+        (true, Some(0)) => text.push_str("cheaper: the rebuild, at once\n"),
+        (true, Some(turns)) => {
+            let by = rebuild["compared_by"].as_str().unwrap_or_default();
+            text.push_str(&format!(
+                "cheaper: the notice, for fewer than {turns} turns (compared by {by}, without the messages)\n"
+            ));
+        }
+        (true, None) => text.push_str("cheaper: the notice\n"),
+    }
+    text
 }
 
 impl Page<'_> {

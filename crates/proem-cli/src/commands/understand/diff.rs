@@ -11,8 +11,9 @@ use proem::{Caller, Engine, Error, Request, Revision, RevisionError, Workspace};
 use proem_core::carrier::Carrier;
 use proem_core::limit::{REQUEST_BYTES_MAX, SAVED_BUILD_BYTES_MAX};
 use proem_store::{Conversations, LoadedEpoch};
+use serde_json::Value;
 
-use super::comparison::{Page, Texts, show_answer};
+use super::comparison::{Page, Texts, prices, show_answer};
 use crate::arguments::request::prompt_request;
 use crate::arguments::store::open_known;
 use crate::arguments::{Format, NameParser, Output, PromptFlags, ServerFlags, StoreFlags};
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<(), Failure> {
         provider: arguments.layout.provider.as_deref(),
         context: arguments.context,
         format: arguments.output.format(),
+        prices: None,
     })
     .map(drop)
 }
@@ -110,7 +112,7 @@ fn from_server(arguments: &DiffArguments, url: &str) -> Result<(), Failure> {
     let answer =
         Remote::new(url)?.get(&format!("/conversations/{}/diff?from={from}&to={to}", encoded(&a)))?;
     let (comparison, carriers) = (&answer["comparison"], &answer["carriers"]);
-    show_answer(comparison, carriers, arguments.context, arguments.output.format()).map(drop)
+    show_answer((comparison, carriers, None), arguments.context, arguments.output.format()).map(drop)
 }
 
 /// Rejects `--for` for a server, which compares for a cache that keeps every prefix.
@@ -258,6 +260,8 @@ pub(crate) struct Report<'r> {
     pub(crate) provider: Option<&'r str>,
     pub(crate) context: usize,
     pub(crate) format: Format,
+    /// The prices of a notice and of a rebuild, for a conversation.
+    pub(crate) prices: Option<(Value, Value)>,
 }
 
 /// Prints a comparison. Returns `true` if there is a difference.
@@ -279,17 +283,25 @@ pub(crate) fn report(report: &Report<'_>) -> Result<bool, Failure> {
     let shape = ComparisonShape::new(names, &comparison, &lost, request.model.as_deref(), &models.as_of)
         .with_provider(report.provider);
     let differs = shape.first_difference.is_some();
-    if report.format == Format::Json {
+    if report.format == Format::Json && report.prices.is_none() {
         return print_json(&shape).map(|()| differs);
     }
-    let value = serde_json::to_value(&shape).map_err(|error| Failure::Output(error.into()))?;
+    let mut value = serde_json::to_value(&shape).map_err(|error| Failure::Output(error.into()))?;
+    if report.format == Format::Json {
+        if let Some((notice, rebuild)) = &report.prices {
+            value["notice"] = notice.clone();
+            value["rebuild"] = rebuild.clone();
+        }
+        return print_json(&value).map(|()| differs);
+    }
     let page = Page {
         comparison: &value,
         texts: texts(a, b),
         context: report.context,
         without_model: "; name a model with `--model` for its price",
     };
-    print(&page.text()).map(|()| differs)
+    let prices = report.prices.as_ref().map_or_else(String::new, |(notice, rebuild)| prices(notice, rebuild));
+    print(&(page.text() + &prices)).map(|()| differs)
 }
 
 /// Returns the carriers that differ.

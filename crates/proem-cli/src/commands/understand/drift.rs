@@ -4,6 +4,7 @@ use clap::Args;
 use proem::compare::Snapshot;
 use proem::{Caller, Engine, Request};
 use proem_store::Conversations;
+use serde_json::json;
 
 use super::comparison::show_answer;
 use super::diff::{LayoutFlags, Report, frozen, layout_conflict, report};
@@ -61,6 +62,7 @@ pub(crate) fn run(arguments: &DriftArguments) -> Result<(), Failure> {
         provider: arguments.layout.provider.as_deref(),
         context: arguments.context,
         format: arguments.output.format(),
+        prices: Some((json!(plan.notice), json!(plan.rebuild))),
     })?;
     if has_drifted { Err(Failure::Findings) } else { Ok(()) }
 }
@@ -72,6 +74,8 @@ fn from_server(arguments: &DriftArguments, url: &str) -> Result<(), Failure> {
     }
     let answer = Remote::new(url)?.get(&format!("/conversations/{}/drift", encoded(&arguments.id)))?;
     let (comparison, carriers) = (&answer["comparison"], &answer["plan"]["carriers"]);
-    let has_drifted = show_answer(comparison, carriers, arguments.context, arguments.output.format())?;
+    let of_notice = Some((answer["notice"].clone(), answer["rebuild"].clone()));
+    let shown = (comparison, carriers, of_notice);
+    let has_drifted = show_answer(shown, arguments.context, arguments.output.format())?;
     if has_drifted { Err(Failure::Findings) } else { Ok(()) }
 }

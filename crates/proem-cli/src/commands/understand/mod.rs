@@ -1,6 +1,6 @@
 //! Commands that explain a prompt: its sources, its changes and its cost.
 
-mod comparison;
+pub(crate) mod comparison;
 pub(super) mod compat;
 pub(super) mod diff;
 pub(super) mod drift;

@@ -117,7 +117,7 @@ fn values(lines: &[&str], key: &str) -> Vec<String> {
 }
 
 /// Splits at commas outside of braces: `*.{ts,tsx}` is one pattern.
-fn parts(text: &str) -> Vec<String> {
+pub(super) fn parts(text: &str) -> Vec<String> {
     let text = text.trim();
     let whole =
         text.strip_prefix(['"', '\'']).and_then(|rest| rest.strip_suffix(['"', '\''])).unwrap_or(text);

@@ -74,6 +74,12 @@ pub(crate) fn find(
     Ok(search.found)
 }
 
+/// Returns the single patterns of a conditional file.
+pub(crate) fn patterns(text: &str) -> Vec<String> {
+    let parts = applies::parts(text).into_iter();
+    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
 /// Refuses a location that could never match.
 fn check(place: &RulePlace) -> Result<(), String> {
     if place.dir.is_some() == place.walk.is_some() {

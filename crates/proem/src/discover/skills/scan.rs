@@ -110,6 +110,7 @@ impl Walk<'_, '_> {
             let outcome = Outcome::Duplicate;
             return self.search.found.considered.push(FileOutcome { path, outcome, why });
         }
+        file::watch(path, Look::Names);
         let (entries, ignore_files) = match list(folder, &self.search.recipe.also) {
             Ok(listed) => listed,
             Err(error) => return self.search.unread(path, &absence(&error.into())),
@@ -201,6 +202,7 @@ impl Walk<'_, '_> {
     /// Searches a folder that is not a link: its `SKILL.md` is tried first.
     fn real_folder(&mut self, parent: &OwnedFd, name: &[u8], path: &Path) {
         let file = path.join("SKILL.md");
+        file::watch(&file, Look::Names);
         let opened =
             below(name, FILE_NAME, |skill| head::read_beneath(parent.as_fd(), skill, &mut self.buffer));
         // Relative to the open folder: the path from the root need not be resolved again.
@@ -279,6 +281,7 @@ impl Walk<'_, '_> {
     }
 
     fn file(&mut self, folder: &OwnedFd, name: &[u8], path: &Path, is_in_root: bool) {
+        file::watch(path, Look::Names);
         let opened = head::read_beneath(folder.as_fd(), name, &mut self.buffer);
         self.opened(&opened, path, is_in_root);
     }

@@ -81,14 +81,19 @@ pub(crate) fn with_looks<R>(work: impl FnOnce() -> R) -> (R, Vec<(PathBuf, Look)
 
 /// Announces an access to a path. Must come before every access that does not go through this module.
 pub(crate) fn look(path: &Path, look: Look) {
+    watch(path, look);
+    if let Some(lay_out) = tree_of(path) {
+        lay_out(path, look);
+    }
+}
+
+/// Records an access to a path through an open folder, of which [`look`] announced the whole tree.
+pub(crate) fn watch(path: &Path, look: Look) {
     LOOKS.with_borrow_mut(|looks| {
         if let Some(looks) = looks {
             looks.push((path.to_owned(), look));
         }
     });
-    if let Some(lay_out) = tree_of(path) {
-        lay_out(path, look);
-    }
 }
 
 /// Tells whether a path lies in a tree that is laid out on demand.

@@ -12,6 +12,7 @@ mod policy;
 mod reserved;
 mod secret;
 mod source_texts;
+mod stamps;
 mod view;
 
 use std::io::Read;
@@ -28,7 +29,7 @@ use crate::observe::deadline;
 pub(crate) use below::open_below;
 pub(crate) use handle::Handle;
 pub(crate) use lazy::{
-    LayOut, Look, Registration, exists, is_dir, is_lazy, lay_out_everything, look, metadata, read_dir,
+    LayOut, Look, Registration, exists, is_dir, is_lazy, lay_out_everything, look, metadata, read_dir, watch,
     with_looks,
 };
 pub use open::open_named;
@@ -36,6 +37,7 @@ pub(crate) use open::{Identity, canonical, check_regular, real_path};
 pub(crate) use policy::{ProjectFence, ReadPolicy, with_fixed_roots, without_dots};
 pub use reserved::Reservation;
 pub(crate) use source_texts::{SourceTexts, read_source_text, read_source_utf8, with_source_texts};
+pub(crate) use stamps::Stamps;
 pub(crate) use view::{ViewGuard, VirtualTree, is_virtual, on_disk, virtual_tree};
 
 /// Prepares a path for messages: control characters in its name must not reach a terminal.

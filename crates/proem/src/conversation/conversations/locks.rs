@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Locks by conversation. A lock exists while a change holds or awaits it.
 #[derive(Default)]
-pub(super) struct ConversationLocks {
+pub(in crate::conversation) struct ConversationLocks {
     locks: Mutex<HashMap<String, Weak<Mutex<()>>>>,
 }
 
 impl ConversationLocks {
     /// Runs `work` while no other change of this conversation runs in this process.
-    pub(super) fn hold<R>(&self, conversation: &str, work: impl FnOnce() -> R) -> R {
+    pub(in crate::conversation) fn hold<R>(&self, conversation: &str, work: impl FnOnce() -> R) -> R {
         let lock = self.lock(conversation);
         let _guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
         work()

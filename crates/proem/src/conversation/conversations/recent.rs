@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use proem_core::frozen::Suffix;
 
-use super::conversations::Loaded;
+use super::Loaded;
+use crate::conversation::notices::Watch;
 use crate::conversation::store::CurrentHead;
 use crate::hooks::Handler;
 
@@ -18,7 +19,7 @@ const BYTES_MAX: usize = 40 << 20;
 /// Marks an entry whose generation is not known: the store must be queried.
 const NEVER: u64 = u64::MAX;
 
-pub(super) struct Recent {
+pub(in crate::conversation) struct Recent {
     cached: RwLock<Cached>,
     clock: AtomicU64,
     bytes_max: usize,
@@ -40,13 +41,15 @@ struct Entry {
 
 /// The turns of a conversation as far as one process remembers them. It is not stored.
 #[derive(Default)]
-pub(super) struct TurnMemory {
+pub(in crate::conversation) struct TurnMemory {
     /// The handlers of hooks, as they were configured when the epoch was opened or first used in this process.
-    pub(super) handlers: Mutex<Option<Arc<[Handler]>>>,
+    pub(in crate::conversation) handlers: Mutex<Option<Arc<[Handler]>>>,
     /// The last part for one turn that could be observed.
-    pub(super) suffix: Mutex<Option<Suffix>>,
+    pub(in crate::conversation) suffix: Mutex<Option<Suffix>>,
+    /// The sources of the prompt as they were seen last.
+    pub(in crate::conversation) watch: Mutex<Option<Watch>>,
     /// The last values of facts that are observed for each turn.
-    pub(super) facts: Mutex<BTreeMap<String, String>>,
+    pub(in crate::conversation) facts: Mutex<BTreeMap<String, String>>,
 }
 
 impl Default for Recent {
@@ -56,12 +59,16 @@ impl Default for Recent {
 }
 
 impl Recent {
-    pub(super) fn with_bytes_max(bytes_max: usize) -> Self {
+    pub(in crate::conversation) fn with_bytes_max(bytes_max: usize) -> Self {
         Self { cached: RwLock::default(), clock: AtomicU64::new(0), bytes_max }
     }
 
     /// Returns the current epoch of a conversation, if it was seen to be current in this generation of the store.
-    pub(super) fn current(&self, conversation: &str, generation: Option<u64>) -> Option<Arc<Loaded>> {
+    pub(in crate::conversation) fn current(
+        &self,
+        conversation: &str,
+        generation: Option<u64>,
+    ) -> Option<Arc<Loaded>> {
         let generation = generation.filter(|generation| *generation != NEVER)?;
         let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         let entry = cached.conversations.get(conversation)?;
@@ -69,13 +76,17 @@ impl Recent {
     }
 
     /// Tells whether an epoch of a conversation is cached, current or not.
-    pub(super) fn contains(&self, conversation: &str) -> bool {
+    pub(in crate::conversation) fn contains(&self, conversation: &str) -> bool {
         self.cached.read().unwrap_or_else(PoisonError::into_inner).conversations.contains_key(conversation)
     }
 
     /// Returns the cached epoch if it is the one with this head. The number alone is not enough: a conversation that was
     /// removed and begun again has the same numbers. The caller read `head` after `generation`.
-    pub(super) fn get(&self, current: &CurrentHead, generation: Option<u64>) -> Option<Arc<Loaded>> {
+    pub(in crate::conversation) fn get(
+        &self,
+        current: &CurrentHead,
+        generation: Option<u64>,
+    ) -> Option<Arc<Loaded>> {
         let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         let is_same = |entry: &&Entry| {
             entry.loaded.epoch.head == current.head && entry.loaded.version == current.state_version
@@ -91,13 +102,13 @@ impl Recent {
     }
 
     /// Returns what this process remembers of the turns of a conversation.
-    pub(super) fn memory(&self, conversation: &str) -> Arc<TurnMemory> {
+    pub(in crate::conversation) fn memory(&self, conversation: &str) -> Arc<TurnMemory> {
         let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         cached.conversations.get(conversation).map(|entry| Arc::clone(&entry.memory)).unwrap_or_default()
     }
 
     /// Caches a conversation. `generation` is one in which this was current, if known; the caller read it after that.
-    pub(super) fn put(&self, loaded: &Arc<Loaded>, generation: Option<u64>) {
+    pub(in crate::conversation) fn put(&self, loaded: &Arc<Loaded>, generation: Option<u64>) {
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let current_in = AtomicU64::new(generation.unwrap_or(NEVER));
         let head = &loaded.epoch.head;
