@@ -63,7 +63,7 @@ impl Failure {
         ExitCode::from(self.code())
     }
 
-    fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         match self {
             Self::Build(error) => error.to_string(),
             Self::Input { what, path, why } => format!("cannot read the {what} {path}: {why}"),

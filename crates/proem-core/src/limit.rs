@@ -248,6 +248,8 @@ limits! {
     GATEWAY_BODY_BYTES_MAX: usize = 64 << 20, "a body that the gateway analyses, before and after decompression";
     /// What has no room is not analysed, and counted.
     GATEWAY_QUEUE_BYTES_MAX: usize = 128 << 20, "all copies that wait for the gateway's analysis";
+    /// Later requests of the day are not kept.
+    GATEWAY_DAY_BYTES_MAX: u64 = 1 << 30, "the requests of one day that `--keep bodies` writes";
     GATEWAY_RESPONSES_BYTES_MAX: usize = 64 << 20, "the inputs that requests over WebSocket may continue";
     COLLECT_NOTES_MAX: usize = 200, "notes about recordings that are listed one by one";
 }

@@ -48,10 +48,8 @@ pub(crate) fn begin(
 
 /// Returns a keyed digest of the account: it tells accounts apart, and no table of keys leads back to one.
 fn account(head: &RequestHead, key: &[u8; 32]) -> Option<String> {
-    let (name, value) = ACCOUNTS.iter().find_map(|name| Some((name, head.head.values(name).next()?)))?;
+    let value = ACCOUNTS.iter().find_map(|name| head.head.values(name).next())?;
     let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
-    mac.update(name.as_bytes());
-    mac.update(b"\0");
     mac.update(value);
     let digest = mac.finalize().into_bytes();
     Some(digest.iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}")))

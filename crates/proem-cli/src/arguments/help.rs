@@ -33,6 +33,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "report",
             "statusline",
             "run",
+            "watch",
         ],
     ),
     ("Check", &["check", "skills"]),

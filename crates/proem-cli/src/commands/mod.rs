@@ -10,7 +10,7 @@ use clap::Subcommand;
 use lint::{check, skills};
 use manage::{config, init, pages, profile, trust};
 use prompt::{build, bundle, turn};
-use server::{conversation, gateway, run as run_agent, serve, store};
+use server::{conversation, gateway, run as run_agent, serve, store, watch};
 use understand::{compat, diff, drift, evidence, explain, report, simulate, statusline, vars, why};
 
 use crate::failure::Failure;
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Skills(skills::SkillsCommand),
     Serve(serve::ServeArguments),
     Gateway(gateway::GatewayArguments),
+    Watch(watch::WatchArguments),
     #[command(subcommand)]
     Conversation(conversation::ConversationCommand),
     #[command(subcommand)]
@@ -72,6 +73,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Skills(command) => skills::run(command),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
+        Command::Watch(arguments) => watch::run(arguments),
         Command::Conversation(command) => conversation::run(command),
         Command::Store(command) => store::run(command),
         Command::Init(arguments) => init::run(arguments),

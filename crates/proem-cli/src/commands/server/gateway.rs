@@ -1,24 +1,32 @@
 //! `proem gateway`: passes the calls of agents on, and finds out why they missed the cache.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use proem::conversation::{KeepExcerpts, Recorder};
 use proem::models::Models;
+use proem::traffic::{Call, CallVerdict};
 use proem::{Caller, Request};
 use proem_core::limit::TOKEN_FILE_BYTES_MAX;
 use proem_gateway::{
-    Analysis, CallReceiver, Gateway, GatewayListeners, GatewayOptions, GatewayToken, Routes, Upstream,
-    raise_descriptor_limit, serve,
+    Analysis, CallJudge, CallReceiver, Gateway, GatewayListeners, GatewayOptions, GatewayToken, Routes,
+    Upstream, raise_descriptor_limit, serve,
 };
 use proem_server::{LogLevel, log_line};
+use proem_store::{Store, StoreError};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::bodies::Bodies;
+use crate::arguments::StoreFlags;
+use crate::arguments::store::place;
 use crate::call_line::call_line;
 use crate::failure::Failure;
 use crate::input;
@@ -37,6 +45,8 @@ pub(crate) struct GatewayArguments {
     /// Address to listen on (repeatable) [default: 127.0.0.1:7718]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<String>,
+    #[command(flatten)]
+    store: StoreFlags,
     #[command(flatten)]
     flags: GatewayFlags,
     /// File with the token that requests must send, as `x-proem-token` or first segment of the path [default:
@@ -126,6 +136,7 @@ pub(crate) struct ServedGatewayFlags {
 pub(crate) struct ServedGateway {
     listeners: GatewayListeners,
     options: GatewayOptions,
+    keep: Keep,
 }
 
 /// A gateway beside a server.
@@ -133,6 +144,7 @@ pub(crate) struct RunningGateway {
     listeners: GatewayListeners,
     gateway: Arc<Gateway>,
     analysis: Analysis,
+    book: CallBook,
 }
 
 impl ServedGatewayFlags {
@@ -157,17 +169,22 @@ impl ServedGatewayFlags {
         let (routes, hosts) = (self.flags.routes(), hosts.to_vec());
         let uses_http2 = self.flags.http2;
         let options = GatewayOptions { routes, token, hosts, uses_http2, ..GatewayOptions::default() };
-        Ok(Some(ServedGateway { listeners, options }))
+        Ok(Some(ServedGateway { listeners, options, keep: self.flags.keep }))
     }
 }
 
 impl ServedGateway {
     /// Starts the analysis, and logs the addresses.
-    pub(crate) fn start(self) -> Result<RunningGateway, Failure> {
-        let analysis = analysis(None, printer(true))?;
-        let gateway = Gateway::new(self.options, Some(&analysis), Gateway::random_key());
+    pub(crate) fn start(
+        self,
+        store: &Arc<dyn Store>,
+        path: Option<&Path>,
+    ) -> Result<RunningGateway, Failure> {
+        let book = CallBook::new(Some(Arc::clone(store)), path, self.keep);
+        let analysis = analysis(&book, printer(true))?;
+        let gateway = Gateway::new(self.options, Some(&analysis), book.account_key());
         announce(&self.listeners)?;
-        Ok(RunningGateway { listeners: self.listeners, gateway, analysis })
+        Ok(RunningGateway { listeners: self.listeners, gateway, analysis, book })
     }
 }
 
@@ -180,7 +197,7 @@ impl RunningGateway {
         };
         serve(self.listeners, Arc::clone(&self.gateway), end).await;
         self.analysis.flush();
-        report_unread(&self.gateway);
+        report_unread(&self.gateway, &self.book);
     }
 }
 
@@ -202,7 +219,12 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
     let listeners = bind(&runtime, &addresses)?;
-    let analysis = analysis(None, printer(arguments.quiet))?;
+    let location = place(arguments.store.store.as_deref())?;
+    let store: Arc<dyn Store> = Arc::from(location.open()?);
+    // Dropped last: a connection to a database cannot be closed inside the runtime.
+    let held = Arc::clone(&store);
+    let book = CallBook::new(Some(store), location.path(), arguments.flags.keep);
+    let analysis = analysis(&book, printer(arguments.quiet))?;
     let options = GatewayOptions {
         routes: arguments.flags.routes(),
         token,
@@ -210,7 +232,7 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<(), Failure> {
         uses_http2: arguments.flags.http2,
         ..GatewayOptions::default()
     };
-    let gateway = Gateway::new(options, Some(&analysis), Gateway::random_key());
+    let gateway = Gateway::new(options, Some(&analysis), book.account_key());
     announce(&listeners)?;
     let ended: Result<(), Failure> = runtime.block_on(async {
         let terminated = signal(SignalKind::terminate());
@@ -226,18 +248,96 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<(), Failure> {
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     analysis.flush();
-    report_unread(&gateway);
+    report_unread(&gateway, &book);
+    drop((gateway, analysis, book, held));
     ended
 }
 
-/// Starts the analysis. Calls that name no working directory have this one.
-pub(crate) fn analysis(cwd: Option<String>, receiver: CallReceiver) -> Result<Analysis, Failure> {
+/// Ids of calls that are remembered, to tell a repeated one.
+const IDS_MAX: usize = 100_000;
+
+/// The place in which calls are kept, and how much of them.
+pub(crate) struct CallBook {
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) keep: Keep,
+    /// The working directory of calls that name none.
+    pub(crate) cwd: Option<String>,
+    /// The folder for requests.
+    bodies: Option<PathBuf>,
+    /// The first reason why a call could not be stored.
+    pub(crate) failure: Arc<OnceLock<String>>,
+}
+
+impl CallBook {
+    /// Creates a book for an open store; requests are kept beside its file.
+    pub(crate) fn new(store: Option<Arc<dyn Store>>, path: Option<&Path>, keep: Keep) -> Self {
+        let beside = path.and_then(|path| Some(path.parent()?.join("bodies")));
+        let bodies = beside.filter(|_| keep == Keep::Bodies);
+        let book = Self { store, keep, cwd: None, bodies, failure: Arc::default() };
+        if keep == Keep::Bodies && book.bodies.is_none() {
+            // Nothing was told before.
+            let _ = book
+                .failure
+                .set("requests are kept beside the file of a store, and this store has none".to_owned());
+        }
+        book
+    }
+
+    /// Returns the key with which accounts are hashed: that of the store.
+    pub(crate) fn account_key(&self) -> [u8; 32] {
+        let stored = self.store.as_ref().and_then(|store| store.account_key().ok());
+        stored.and_then(|key| key.try_into().ok()).unwrap_or_else(Gateway::random_key)
+    }
+
+    /// Returns the judge of calls. When the store fails, calls are judged by what memory holds.
+    fn judge(&self, models: &Models) -> CallJudge {
+        let keep = if self.keep == Keep::Digests { KeepExcerpts::No } else { KeepExcerpts::Yes };
+        let store = self.store.clone();
+        let recorder = store.map(|store| Recorder::new(store, models.clone()).keeping(keep));
+        let mut in_memory = Analysis::in_memory(models.clone());
+        let (cwd, failure) = (self.cwd.clone(), Arc::clone(&self.failure));
+        let mut seen = BTreeSet::new();
+        let bodies = self.bodies.clone().map(Bodies::new);
+        Box::new(move |mut call: Call| {
+            call.cwd = call.cwd.take().or_else(|| cwd.clone());
+            if let Some(Err(error)) = bodies.as_ref().map(|bodies| bodies.add(&call)) {
+                // The first reason is enough.
+                let _ = failure.set(format!("a request could not be written: {error}"));
+            }
+            let Some(recorder) = &recorder else { return in_memory(call) };
+            let is_repeated = !seen.insert(call.id.clone());
+            if seen.len() > IDS_MAX {
+                seen.clear();
+            }
+            match recorded(recorder, &call, is_repeated) {
+                Ok(verdict) => verdict,
+                Err(error) => {
+                    // The first reason is enough.
+                    let _ = failure.set(error.to_string());
+                    in_memory(call)
+                }
+            }
+        })
+    }
+}
+
+/// Judges and stores a call. A server for tests may give the same id to several calls: a later one gets another.
+fn recorded(recorder: &Recorder, call: &Call, is_repeated: bool) -> Result<CallVerdict, StoreError> {
+    const SAME_CALL_MILLIS: i64 = 5_000;
+    let found = recorder.record(call.clone())?;
+    let stored = found.call.call.at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
+    let age = stored.zip(call.at).map_or(0, |(stored, at)| (at - stored.as_millisecond()).abs());
+    if found.is_new || age < SAME_CALL_MILLIS && !is_repeated {
+        return Ok(found.call.call);
+    }
+    let id = format!("{}~{:x}", call.id, call.at.unwrap_or_default());
+    Ok(recorder.record(Call { id, ..call.clone() })?.call.call)
+}
+
+/// Starts the analysis.
+pub(crate) fn analysis(book: &CallBook, receiver: CallReceiver) -> Result<Analysis, Failure> {
     let models = Models::load(&Request::default(), Caller::User)?;
-    let mut judge = Analysis::in_memory(models);
-    let judge = Box::new(move |mut call: proem::traffic::Call| {
-        call.cwd = call.cwd.take().or_else(|| cwd.clone());
-        judge(call)
-    });
+    let judge = book.judge(&models);
     Analysis::start(judge, receiver).map_err(|error| failed("cannot start the analysis", &error))
 }
 
@@ -269,7 +369,11 @@ pub(crate) fn announce(listeners: &GatewayListeners) -> Result<(), Failure> {
 }
 
 /// Logs the calls that the analysis could not read.
-pub(crate) fn report_unread(gateway: &Gateway) {
+pub(crate) fn report_unread(gateway: &Gateway, book: &CallBook) {
+    if let Some(why) = book.failure.get() {
+        let message = format!("calls are not stored: {why}");
+        log_line(LogLevel::Warning, &[("event", "store"), ("message", &message)]);
+    }
     let unread = gateway.counters().unread.load(std::sync::atomic::Ordering::Relaxed);
     if unread > 0 {
         let message = format!("{unread} calls passed without being analysed");

@@ -19,6 +19,7 @@ use proem::{Caller, Request};
 use proem_gateway::{
     Agent, Counters, Gateway, GatewayOptions, LaunchPlan, ObservedCall, Surroundings, agents_as_of, serve,
 };
+use proem_store::Store;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use serde_json::json;
@@ -26,7 +27,9 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::gateway::{GatewayFlags, analysis, bind, failed};
+use super::gateway::{CallBook, GatewayFlags, analysis, bind, failed};
+use crate::arguments::StoreFlags;
+use crate::arguments::store::place;
 use crate::call_line::summary;
 use crate::failure::Failure;
 use crate::input::reason;
@@ -59,6 +62,8 @@ pub(crate) struct RunArguments {
     /// List the known agents, and what redirects them
     #[arg(long, exclusive = true)]
     list: bool,
+    #[command(flatten)]
+    store: StoreFlags,
     #[command(flatten)]
     flags: GatewayFlags,
     /// Print the summary as JSON
@@ -136,6 +141,21 @@ impl Observed {
     }
 }
 
+/// Opens the store; an agent also runs without one.
+fn book(arguments: &RunArguments, cwd: String) -> CallBook {
+    let location = place(arguments.store.store.as_deref());
+    let opened = location.and_then(|location| Ok((location.open()?, location)));
+    let (store, location) = match opened {
+        Ok((store, location)) => (Some(Arc::<dyn Store>::from(store)), Some(location)),
+        Err(failure) => {
+            print_warning(&format!("calls are not stored: {}", failure.message()));
+            (None, None)
+        }
+    };
+    let path = location.as_ref().and_then(|location| location.path());
+    CallBook { cwd: Some(cwd), ..CallBook::new(store, path, arguments.flags.keep) }
+}
+
 /// A run that has ended.
 struct Run {
     status: ExitStatus,
@@ -166,8 +186,9 @@ impl Run {
         }
         let cwd = around.cwd.display().to_string();
         let kept = Arc::clone(observed);
+        let book = book(arguments, cwd);
         let analysis = analysis(
-            Some(cwd),
+            &book,
             Box::new(move |call| {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(call);
             }),
@@ -179,7 +200,7 @@ impl Run {
             drain_time_max: DRAIN_TIME_MAX,
             ..GatewayOptions::default()
         };
-        let gateway = Gateway::new(options, Some(&analysis), Gateway::random_key());
+        let gateway = Gateway::new(options, Some(&analysis), book.account_key());
         let (end, ended) = oneshot::channel::<()>();
         let served = runtime.spawn(serve(listeners, Arc::clone(&gateway), async {
             // The end is also the end of the sender.
@@ -191,6 +212,9 @@ impl Run {
         let _ = runtime.block_on(served);
         runtime.shutdown_timeout(Duration::from_secs(1));
         analysis.flush();
+        if let Some(why) = book.failure.get() {
+            print_warning(&format!("calls are not stored: {why}"));
+        }
         Ok(Self { status, is_redirected: plan.is_redirected, gateway })
     }
 }

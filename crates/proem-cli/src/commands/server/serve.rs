@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::gateway::{RunningGateway, ServedGateway, ServedGatewayFlags};
+use super::gateway::{RunningGateway, ServedGatewayFlags};
 use crate::arguments::store::place;
 use crate::failure::Failure;
 use crate::input;
@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             &[("event", "listening"), ("message", &message), ("url", &url), ("store", &described)],
         );
     }
-    let gateway = gateway.map(ServedGateway::start).transpose()?;
+    let gateway = gateway.map(|gateway| gateway.start(&store, place.path())).transpose()?;
     // Dropped last: a connection to a database cannot be closed inside the runtime.
     let held = Arc::clone(&store);
     let app = App::new(store, Engine::new(), options);
