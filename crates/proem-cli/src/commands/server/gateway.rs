@@ -263,7 +263,7 @@ pub(crate) struct CallBook {
     /// The working directory of calls that name none.
     pub(crate) cwd: Option<String>,
     /// The folder for requests.
-    bodies: Option<PathBuf>,
+    pub(crate) bodies: Option<PathBuf>,
     /// The first reason why a call could not be stored.
     pub(crate) failure: Arc<OnceLock<String>>,
 }

@@ -19,7 +19,7 @@ use proem::{Caller, Request};
 use proem_gateway::{
     Agent, Counters, Gateway, GatewayOptions, LaunchPlan, ObservedCall, Surroundings, agents_as_of, serve,
 };
-use proem_store::Store;
+use proem_store::{Store, StoreLocation};
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use serde_json::json;
@@ -152,7 +152,7 @@ fn book(arguments: &RunArguments, cwd: String) -> CallBook {
             (None, None)
         }
     };
-    let path = location.as_ref().and_then(|location| location.path());
+    let path = location.as_ref().and_then(StoreLocation::path);
     CallBook { cwd: Some(cwd), ..CallBook::new(store, path, arguments.flags.keep) }
 }
 
