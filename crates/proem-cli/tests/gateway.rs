@@ -200,3 +200,32 @@ fn a_gateway_prints_a_line_for_each_call_and_ends_by_a_signal() {
     Command::new("kill").args(["-TERM", &gateway.id().to_string()]).status().unwrap();
     assert!(gateway.wait().unwrap().success());
 }
+
+#[test]
+fn a_second_run_is_compared_with_the_first_and_watched() {
+    let (desk, upstream) = (Desk::new(), provider());
+    let agent = agent(&desk, "call");
+    for expected in ["cold_start", "hit"] {
+        let output = run(&desk, upstream, &["--report", "report.json", "--keep", "bodies"], &[&agent]);
+        let err = desk.said(&output.stderr);
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(desk.work().join("report.json")).unwrap()).unwrap();
+        assert_eq!(report["calls"][0]["verdict"], expected, "{err}");
+    }
+    // Requests are lines that a report reads.
+    let bodies = desk.root.path().join(".local/share/proem/bodies").display().to_string();
+    let report = desk.run(&["report", "--from", "jsonl", &bodies, "--json"]);
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["totals"]["calls"], 2);
+    let mut watch =
+        desk.command(&["watch", "--since", "1h"]).env("TZ", "UTC").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let shown =
+        [lines.next().unwrap(), lines.next().unwrap()].map(|line| line.split_once(' ').unwrap().1.to_owned());
+    assert!(shown[0].starts_with("main cold start") && shown[1].starts_with("main hit"), "{shown:?}");
+    // A call that is made now is printed, too.
+    run(&desk, upstream, &[], &[&agent]);
+    assert!(lines.next().unwrap().contains(" main hit "));
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
