@@ -246,7 +246,7 @@ limits! {
     GATEWAY_CONNECT_SECONDS_MAX: usize = 30, "seconds in which the gateway reaches a provider";
     /// A larger body passes, but is not analysed.
     GATEWAY_BODY_BYTES_MAX: usize = 64 << 20, "a body that the gateway analyses, before and after decompression";
-    /// What has no room is not analysed, and counted.
+    /// A copy without room is dropped, and the call is counted as unread.
     GATEWAY_QUEUE_BYTES_MAX: usize = 128 << 20, "all copies that wait for the gateway's analysis";
     /// Later requests of the day are not kept.
     GATEWAY_DAY_BYTES_MAX: u64 = 1 << 30, "the requests of one day that `--keep bodies` writes";
