@@ -47,6 +47,27 @@ export type ApiError = {
 /** The side that caused a miss. */
 export type Blame = "ours" | "provider" | "unknown";
 
+/** The way in which a conversation began from another one. */
+export type BranchKind = "fork" | "spawn";
+
+/** A conversation that began from another one, as it is printed. */
+export type BranchShape = {
+  /** Its id. */
+  conversation: string;
+  /** The SHA-256 of its prefix, in hexadecimal. */
+  digest: string;
+  /** The number of its epoch. */
+  epoch: number;
+  /** Notes for the reader. */
+  notes: OwnedNoteShape[];
+  /** The id of the conversation from which it began. */
+  parent: string;
+  /** True for the first child with this prompt: send one request with it, wait for its first token, then send the others. */
+  prime: boolean;
+  /** The profile. */
+  profile: string;
+};
+
 /** A value that changes more often than the prefix may. */
 export type BreakShape = {
   /** Its position in the carrier's text, in bytes. */
@@ -130,6 +151,8 @@ export type ChangeAnswer = {
   epoch: number;
   /** Notes for the reader. */
   notes: OwnedNoteShape[];
+  /** The notice that the next turn would append, and its price; `null` if there is nothing to announce. */
+  notice?: NoticePrice | null;
   /** True if this change opened it. */
   opened: boolean;
   /** The changes that wait for the next epoch. */
@@ -138,6 +161,8 @@ export type ChangeAnswer = {
   plan?: PlanShape | null;
   /** The reason for which the epoch in force was opened. */
   reason: string;
+  /** The price of the rebuild; `null` if it would change nothing. */
+  rebuild?: RebuildPrice | null;
 };
 
 /** A hook's change in the frozen prompt. */
@@ -152,6 +177,19 @@ export type ChangeShape = {
   lost_dollars_estimate?: number | null;
   /** About how many tokens that is: an estimate, at 2.7 bytes each. */
   lost_tokens_estimate: number;
+};
+
+/** The unit in which a notice and a rebuild are compared. */
+export type CheaperAfter = "dollars" | "tokens";
+
+/** A conversation that began from another one. */
+export type Child = {
+  /** Its id. It may have been removed since. */
+  conversation: string;
+  /** The SHA-256 of the prefix that it began with, in hexadecimal. */
+  digest: string;
+  /** The way in which it began. */
+  kind: BranchKind;
 };
 
 /** The shared beginning of two prompts. */
@@ -210,6 +248,8 @@ export type CompatShape = {
 export type ConversationAnswer = {
   /** The frozen text of each carrier. */
   carriers: Record<string, string>;
+  /** The conversations that began from it, the oldest first. */
+  children: Child[];
   /** The id of the conversation. */
   conversation: string;
   /** The number of the current epoch. */
@@ -218,6 +258,8 @@ export type ConversationAnswer = {
   epochs: EpochShape[];
   /** Notes about the frozen prompt. */
   notes: OwnedNoteShape[];
+  /** The conversations from which it began, the nearest one first. */
+  parents: Parent[];
 };
 
 /** A conversation in a list. */
@@ -570,6 +612,34 @@ export type NoteShape = {
   source?: SourceShape | null;
 };
 
+/** A message that was appended to a conversation: what changed since the prompt was frozen, or the role of a fork. */
+export type Notice = {
+  /** The name of its tag, behind `notice-`. It occurs nowhere else in the text. */
+  id: string;
+  /** Its number in the epoch, from 1. */
+  number: number;
+  /** The sections whose sources changed, in the order of the prompt; empty for a role. */
+  sections?: string[];
+  /** The text, with its tags. */
+  text: string;
+};
+
+/** The notice that the next turn would append, and its price. */
+export type NoticePrice = {
+  /** The dollars of the turn that appends it; `null` if the model has no known prices. */
+  dollars?: number | null;
+  /** The dollars of every later turn. */
+  dollars_per_turn?: number | null;
+  /** True if the tokens are counted with the vocabulary of the model; otherwise they are estimated. */
+  exact: boolean;
+  /** The sections whose sources changed, in the order of the prompt. */
+  sections: string[];
+  /** Its text. */
+  text: string;
+  /** Its tokens, which are sent once as new ones, and read from the cache in every later turn. */
+  tokens: number;
+};
+
 /** One text or several. */
 export type OneOrMany = string | string[];
 
@@ -595,6 +665,16 @@ export type OwnerShape = {
   section?: string | null;
   /** The source. */
   source: SourceShape;
+};
+
+/** A conversation from which another one began. */
+export type Parent = {
+  /** Its id. It may have been removed since. */
+  conversation: string;
+  /** The number of its epoch at that time. */
+  epoch: number;
+  /** The way in which the next one began from it. */
+  kind: BranchKind;
 };
 
 /** A change that waits for the next epoch. */
@@ -688,6 +768,20 @@ export type RangeShape = {
   start: number;
 };
 
+/** The price of a rebuild of the prompt. The messages after it are read again, too; their tokens are not known here. */
+export type RebuildPrice = {
+  /** The number of turns after which the rebuild is cheaper than the notice: 0 if it is at once, `null` if it never is or there is no notice to compare with. */
+  cheaper_after_turns?: number | null;
+  /** The unit of that comparison. */
+  compared_by: CheaperAfter;
+  /** The dollars that they cost more than from the cache; `null` if the model has no known prices. */
+  dollars?: number | null;
+  /** True if the tokens are counted with the vocabulary of the model; otherwise they are estimated. */
+  exact: boolean;
+  /** The tokens of the prompt that are read again, once. */
+  tokens: number;
+};
+
 /** A request for a prompt. */
 export type Request = {
   /** Text, or texts, added after the base. */
@@ -740,6 +834,8 @@ export type Request = {
   template?: string | null;
   /** The active tools. */
   tools?: Tool[] | null;
+  /** For a turn: the paths that the agent has touched, relative to the working directory. Instruction files that apply to them are announced. */
+  touched?: string[] | null;
   /** For a turn with a provider: the time for which the provider caches the frozen part. */
   ttl?: Ttl | null;
   /** Values that give or override facts; `null` means absent. */
@@ -1208,6 +1304,8 @@ export type TurnShape = {
   messages: Record<string, unknown>[];
   /** Notes for the reader. */
   notes: NoteShape[];
+  /** The notices that this turn delivers, in order: they are in its messages. */
+  notices: Notice[];
   /** The fields of the provider's request body, if a provider was named. */
   payload?: unknown;
   /** The changes that wait for the next epoch. */
