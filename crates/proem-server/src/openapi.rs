@@ -265,6 +265,25 @@ fn workspace_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     }]
 }
 
+/// The parameters of the list of conversations.
+const LIST: &[(&str, &str, &str)] = &[
+    ("search", "string", "A part of the id or of the working directory"),
+    ("kind", "string", "`proem`, or `observed` for conversations of which only the calls are known"),
+    ("agent", "string", "The agent that made the calls"),
+    ("model", "string", "The model"),
+    ("cwd", "string", "The working directory"),
+    ("since", "string", "The earliest activity: a time, a day, or a duration such as `7d`"),
+    ("misses", "boolean", "Only conversations with a miss"),
+    (
+        "sort",
+        "string",
+        "`opened_at` (the default), `active_at`, `calls`, `read_ratio`, `usd`, `lost_usd`, `epoch` or `conversation`",
+    ),
+    ("order", "string", "`asc` or `desc`; the default depends on `sort`"),
+    ("after", "string", "The `next` of the previous page"),
+    ("limit", "integer", "Maximum number of conversations"),
+];
+
 /// Returns the routes of conversations.
 fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let change = reference::<ChangeAnswer>(generator);
@@ -273,27 +292,7 @@ fn conversation_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let tools = object("tools", &json!({ "type": "array", "items": tool }));
     vec![
         Operation {
-            query: &[
-                ("search", "string", "A part of the id or of the working directory"),
-                (
-                    "kind",
-                    "string",
-                    "`proem`, or `observed` for conversations of which only the calls are known",
-                ),
-                ("agent", "string", "The agent that made the calls"),
-                ("model", "string", "The model"),
-                ("cwd", "string", "The working directory"),
-                ("since", "string", "The earliest activity: a time, a day, or a duration such as `7d`"),
-                ("misses", "boolean", "Only conversations with a miss"),
-                (
-                    "sort",
-                    "string",
-                    "`opened_at` (the default), `active_at`, `calls`, `read_ratio`, `usd`, `lost_usd`, `epoch` or `conversation`",
-                ),
-                ("order", "string", "`asc` or `desc`; the default depends on `sort`"),
-                ("after", "string", "The `next` of the previous page"),
-                ("limit", "integer", "Maximum number of conversations"),
-            ],
+            query: LIST,
             answer: Some(reference::<ConversationsAnswer>(generator)),
             errors: &[503],
             ..operation("get", "/conversations", "Conversations; the one with the newest epoch is first")

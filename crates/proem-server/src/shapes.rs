@@ -21,9 +21,7 @@ use proem::traffic::report::ReportNote;
 use proem::turn_shape::{EpochChangeShape, OwnedNoteShape};
 use proem_core::carrier::Carrier;
 use proem_core::frozen::Body;
-use proem_store::{
-    Child, EpochHead, NoticePrice, Parent, Plan, RebuildPrice, TemplateHead, TemplateVersion,
-};
+use proem_store::{Child, EpochHead, NoticePrice, Parent, Plan, RebuildPrice, TemplateHead, TemplateVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

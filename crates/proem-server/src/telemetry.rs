@@ -257,7 +257,7 @@ fn call_span(call: &CallVerdict) -> Value {
     let number = |name: &str, value: u64| json!({ "key": name, "value": { "intValue": value.to_string() } });
     let model = call.model.as_deref().unwrap_or("model");
     let at = call.at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
-    let nanos = at.map_or(0, |at| at.as_nanosecond()).to_string();
+    let nanos = at.map_or(0, Timestamp::as_nanosecond).to_string();
     let mut attributes = vec![
         text("gen_ai.operation.name", "chat"),
         text("gen_ai.provider.name", &call.provider),

@@ -64,8 +64,8 @@ impl Statement {
     }
 }
 
-fn text(text: &Option<String>) -> Option<Bind> {
-    text.clone().map(Bind::Text)
+fn text(text: Option<&str>) -> Option<Bind> {
+    text.map(|text| Bind::Text(text.to_owned()))
 }
 
 /// Returns the statement that lists calls: number, time, record.
@@ -76,12 +76,12 @@ pub(crate) fn list_calls(dialect: Dialect, query: &CallQuery) -> Statement {
     let of_conversation = format!(
         "conversation IN (SELECT id FROM {tables}traffic_conversation WHERE id = {{}} OR session = {{}})"
     );
-    statement.and_value(&of_conversation, text(&query.conversation));
+    statement.and_value(&of_conversation, text(query.conversation.as_deref()));
     statement.and_value("at >= {}", query.since.map(Bind::Integer));
     statement.and_value("at < {}", query.until.map(Bind::Integer));
-    statement.and_value("model = {}", text(&query.model));
-    statement.and_value("cwd = {}", text(&query.cwd));
-    statement.and_value("owner = {}", text(&query.owner));
+    statement.and_value("model = {}", text(query.model.as_deref()));
+    statement.and_value("cwd = {}", text(query.cwd.as_deref()));
+    statement.and_value("owner = {}", text(query.owner.as_deref()));
     let alarming = query.is_alarming.map(|is_alarming| Bind::Integer(i64::from(is_alarming)));
     statement.and_value("is_alarming = {}", alarming);
     if !query.verdicts.is_empty() {
@@ -166,9 +166,9 @@ fn filter(statement: &mut Statement, query: &ListQuery) -> bool {
         _ => 2,
     });
     statement.and_value("is_observed = {}", is_observed.map(Bind::Integer));
-    statement.and_value("agent = {}", text(&query.agent));
-    statement.and_value("model = {}", text(&query.model));
-    statement.and_value("cwd = {}", text(&query.cwd));
+    statement.and_value("agent = {}", text(query.agent.as_deref()));
+    statement.and_value("model = {}", text(query.model.as_deref()));
+    statement.and_value("cwd = {}", text(query.cwd.as_deref()));
     statement.and_value("active_at >= {}", query.since.map(Bind::Integer));
     if query.has_miss {
         statement.and("last_miss IS NOT NULL");

@@ -265,6 +265,7 @@ pub(crate) fn the_key_of_accounts_stays(open: Open<'_>) {
 
 /// A request of a growing conversation, with a system prompt.
 fn line(id: usize, system: &str, messages: usize, read: u64) -> String {
+    static BEGUN: OnceLock<i64> = OnceLock::new();
     let messages: Vec<serde_json::Value> =
         (0..messages).map(|index| json!({ "role": "user", "content": format!("message {index}") })).collect();
     let request = json!({
@@ -272,7 +273,6 @@ fn line(id: usize, system: &str, messages: usize, read: u64) -> String {
         "system": [{ "type": "text", "text": system, "cache_control": { "type": "ephemeral" } }],
     });
     let usage = json!({ "input_tokens": 5, "cache_read_input_tokens": read, "cache_creation_input_tokens": 5_000 - read });
-    static BEGUN: OnceLock<i64> = OnceLock::new();
     // Chains of threads that are not live are removed.
     let begun = BEGUN.get_or_init(|| jiff::Timestamp::now().as_millisecond() - 600_000);
     let at = begun + i64::try_from(id).unwrap() * 2_000;

@@ -200,8 +200,8 @@ fn add_head(transaction: &mut Link, id: &str, change: &HeadChange) -> Result<(),
     let named: Vec<String> =
         ["agent", "model", "cwd", "profile", "last_miss"].into_iter().map(newer).collect();
     values.extend([change.began_at, newest.at].map(Bind::Integer));
-    let names = [&newest.agent, &newest.model, &newest.cwd, &newest.profile];
-    values.extend(names.into_iter().map(|name| text(name)));
+    let words = [&newest.agent, &newest.model, &newest.cwd, &newest.profile];
+    values.extend(words.into_iter().map(|word| text(word)));
     values.extend([text(change.miss.as_deref().unwrap_or_default()), text(call_sql::session(id))]);
     let sql = format!(
         "INSERT INTO proem_traffic_conversation AS t (id, calls, read, input, usd, lost_usd, began_at, active_at, agent, \

@@ -48,9 +48,9 @@ impl Conversations {
                 why: proven.why.clone().unwrap_or_else(|| "all that was expected was read".to_owned()),
                 expected: proven.expected,
             };
-            let recorded = recorder.record_own(call, &proof)?;
+            let analysed = recorder.record_own(call, &proof)?;
             if let Some(fresh) = calls.last_mut() {
-                fresh.analysis = Some(Box::new(recorded.call.call));
+                fresh.analysis = Some(Box::new(analysed.call.call));
             }
         }
         let fresh = calls.last().ok_or(ConversationError::BadId)?;

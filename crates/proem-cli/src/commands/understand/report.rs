@@ -272,7 +272,9 @@ impl Reading {
     fn collect(&mut self, places: &[(TrafficSource, PathBuf)]) {
         for (source, path) in places {
             let notes = self.read(*source, path);
-            notes.iter().for_each(|note| self.builder.note(note));
+            for note in &notes {
+                self.builder.note(note);
+            }
         }
     }
 
@@ -298,7 +300,9 @@ impl Reading {
             let before = self.found;
             let notes = self.read(source, path);
             if self.found > before {
-                notes.iter().for_each(|note| self.builder.note(note));
+                for note in &notes {
+                    self.builder.note(note);
+                }
                 print_status(&format!("read {} calls of {}", self.found - before, source.name()));
             }
         }
@@ -439,7 +443,9 @@ fn give(mut calls: Vec<Call>, reading: &mut Reading) {
     if calls.iter().all(|call| call.at.is_some()) {
         calls.sort_by_key(|call| call.at);
     }
-    calls.into_iter().for_each(|call| reading.builder.take(call));
+    for call in calls {
+        reading.builder.take(call);
+    }
 }
 
 impl Reading {

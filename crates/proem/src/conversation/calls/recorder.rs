@@ -224,12 +224,11 @@ impl Recorder {
 
     /// Returns the digest under which an account is stored: the HMAC of an account or credential with the store's key.
     pub fn account(&self, credential: &[u8]) -> Result<String, StoreError> {
-        let key = match self.key.get() {
-            Some(key) => key,
-            None => {
-                let key = self.store.account_key()?;
-                self.key.get_or_init(|| key)
-            }
+        let key = if let Some(key) = self.key.get() {
+            key
+        } else {
+            let key = self.store.account_key()?;
+            self.key.get_or_init(|| key)
         };
         let mut hmac = Hmac::<Sha256>::new_from_slice(key)
             .map_err(|_| StoreError::damaged("the key of the store", "it has a wrong length"))?;
@@ -276,7 +275,9 @@ impl Recorder {
             }
             Err(error) => {
                 // They must not be the predecessors of a second attempt.
-                conversations.into_iter().for_each(|conversation| analyser.forget(conversation));
+                for conversation in conversations {
+                    analyser.forget(conversation);
+                }
                 return Err(error);
             }
         }

@@ -354,7 +354,6 @@ pub fn verdict_of(blame: Option<Blame>, reason: Option<&str>, is_first: bool) ->
         (None, _) if is_first => CacheVerdict::ColdStart,
         (None, _) => CacheVerdict::Hit,
         (Some(Blame::Provider), _) => CacheVerdict::Provider,
-        (Some(Blame::Unknown), _) => CacheVerdict::Unknown,
         (Some(Blame::Ours), Some(reason)) => match reason {
             "model_changed" => CacheVerdict::ModelChanged,
             "tools_changed" => CacheVerdict::ToolsRedefined,
@@ -366,7 +365,7 @@ pub fn verdict_of(blame: Option<Blame>, reason: Option<&str>, is_first: bool) ->
             "beyond_lookback" => CacheVerdict::LookbackExceeded,
             _ => CacheVerdict::Unknown,
         },
-        (Some(Blame::Ours), None) => CacheVerdict::Unknown,
+        (Some(Blame::Unknown), _) | (Some(Blame::Ours), None) => CacheVerdict::Unknown,
     }
 }
 

@@ -83,13 +83,7 @@ pub fn call_of_line(line: &str, number: usize, defaults: &LineDefaults) -> Resul
     call.model = asked.or(call.model);
     call.cwd = word("cwd");
     call.epoch = value.get("epoch").and_then(Value::as_u64);
-    call.purpose = match word("purpose").as_deref() {
-        Some("compaction") => Purpose::Compaction,
-        Some("title") => Purpose::Title,
-        Some("sub_agent") => Purpose::SubAgent,
-        Some("probe") => Purpose::Probe,
-        _ => Purpose::Main,
-    };
+    call.purpose = purpose_of(word("purpose").as_deref());
     let told = || {
         let (name, version) = super::collect::agent_of(call.headers.get("user-agent")?)?;
         Some(CallingAgent { name, version: Some(version) })
@@ -104,6 +98,17 @@ pub fn call_of_line(line: &str, number: usize, defaults: &LineDefaults) -> Resul
     call.route.account = of_route("account");
     call.hints = super::hints::of_line(&value);
     Ok(call)
+}
+
+/// Returns the purpose of a word; calls without one belong to the main thread.
+fn purpose_of(word: Option<&str>) -> Purpose {
+    match word {
+        Some("compaction") => Purpose::Compaction,
+        Some("title") => Purpose::Title,
+        Some("sub_agent") => Purpose::SubAgent,
+        Some("probe") => Purpose::Probe,
+        _ => Purpose::Main,
+    }
 }
 
 /// Returns the session that a body names: Claude Code writes it into the id of the user.

@@ -127,7 +127,9 @@ impl TrafficStore for MemoryStore {
                 numbers.push(None);
                 continue;
             }
-            known.into_iter().for_each(|number| traffic.remove(number));
+            if let Some(number) = known {
+                traffic.remove(number);
+            }
             traffic.last += 1;
             let number = traffic.last;
             traffic.rows.insert(number, row.clone());
@@ -239,7 +241,9 @@ impl TrafficStore for MemoryStore {
         let traffic = &mut content.traffic;
         let old = traffic.rows.iter().filter(|(_, row)| row.at < rows_before).map(|(number, _)| *number);
         let old: Vec<u64> = old.take(most).collect();
-        old.iter().for_each(|number| drop(traffic.rows.remove(number)));
+        for number in &old {
+            traffic.rows.remove(number);
+        }
         let live: BTreeSet<(String, String)> = traffic
             .chains
             .values()
@@ -250,7 +254,9 @@ impl TrafficStore for MemoryStore {
             !live.contains(&(conversation.clone(), chain.thread.clone()))
         });
         let dead: Vec<u64> = dead.map(|(number, _)| *number).take(most).collect();
-        dead.iter().for_each(|number| drop(traffic.chains.remove(number)));
+        for number in &dead {
+            traffic.chains.remove(number);
+        }
         Ok((old.len() + dead.len()) as u64)
     }
 
@@ -259,7 +265,9 @@ impl TrafficStore for MemoryStore {
         let traffic = &mut content.traffic;
         let old = traffic.rows.iter().filter(|(_, row)| row.at < before).map(|(number, _)| *number);
         let old: Vec<u64> = old.collect();
-        old.iter().for_each(|number| traffic.remove(*number));
+        for number in &old {
+            traffic.remove(*number);
+        }
         traffic.chains.retain(|_, (_, at, _)| *at >= before);
         let days = before.div_euclid(DAY_MILLIS);
         traffic.sums.retain(|(_, day, ..), _| *day >= days);
