@@ -252,7 +252,9 @@ async fn download<R: AsyncRead + Unpin>(
     shared.has_written.store(true, Ordering::Relaxed);
     let is_upgrade = head.status == 101 && request.upgrades;
     let (mut framing, is_reusable) = head.framing(&request.method);
-    let keeps_alive = request.keeps_alive && is_reusable;
+    // A provider that ends its connection does not read the rest of the request.
+    let reads_on = head.keeps_alive || shared.is_sent.load(Ordering::Relaxed);
+    let keeps_alive = request.keeps_alive && is_reusable && reads_on;
     if let Some(tap) = tap {
         tap.head(&head);
     }
