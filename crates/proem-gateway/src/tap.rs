@@ -304,3 +304,39 @@ impl TunnelTap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Sends a request of `mib` MiB whose copy waits in the queue.
+    fn request(observer: &Observer, mib: usize) {
+        let tap = observer.begin(Begin::default()).expect("there is room for a call");
+        let mut body = tap.request();
+        let piece = vec![b'x'; 1 << 20];
+        (0..mib).for_each(|_| body.push(&piece));
+        body.end();
+    }
+
+    #[test]
+    fn what_has_no_room_is_dropped_and_counted() {
+        let (sender, events) = channel();
+        let observer = Observer::new(sender, Arc::default());
+        let unread = || observer.counters.unread.load(Ordering::Relaxed);
+        request(&observer, 60);
+        request(&observer, 60);
+        assert_eq!(unread(), 0, "control: two of them have room");
+        request(&observer, 60);
+        assert_eq!(unread(), 1);
+        assert!(observer.budget.used.load(Ordering::Relaxed) <= GATEWAY_QUEUE_BYTES_MAX);
+        // What has been read makes room.
+        let lost =
+            events.try_iter().filter(|event| matches!(event, Event::End { is_lost: true, .. })).count();
+        assert_eq!((lost, observer.budget.used.load(Ordering::Relaxed)), (1, 0));
+        request(&observer, 60);
+        request(&observer, 65);
+        assert_eq!(unread(), 2, "a body over the limit is not kept");
+    }
+}
