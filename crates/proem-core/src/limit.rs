@@ -245,7 +245,7 @@ limits! {
     GATEWAY_CONNECT_SECONDS_MAX: usize = 30, "seconds in which the gateway reaches a provider";
     /// A larger body passes, but is not analysed.
     GATEWAY_BODY_BYTES_MAX: usize = 64 << 20, "a body that the gateway analyses, before and after decompression";
-    /// What has no room is not analysed, and counted.
+    /// A copy without room is dropped, and the call is counted as unread.
     GATEWAY_QUEUE_BYTES_MAX: usize = 128 << 20, "all copies that wait for the gateway's analysis";
     GATEWAY_RESPONSES_BYTES_MAX: usize = 64 << 20, "the inputs that requests over WebSocket may continue";
     COLLECT_NOTES_MAX: usize = 200, "notes about recordings that are listed one by one";
