@@ -1,30 +1,18 @@
 //! The shapes of requests and answers. Their doc comments are the descriptions in `openapi.json`.
 
-pub(crate) mod comparison;
 mod editor;
-mod epoch;
 pub(crate) mod insight;
 mod preview;
 
 pub(crate) use editor::{
     EditorAnswer, FilesAnswer, LimitsShape, ModelShape, ModelsShape, ProfileShape, ValueShape, ValuesAnswer,
 };
-pub(crate) use epoch::EpochAnswer;
 pub(crate) use preview::PreviewAnswer;
+pub(crate) use proem_api::{ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EpochAnswer};
 
-use std::collections::BTreeMap;
-
-use proem::PendingKind;
-use proem::turn_shape::{EpochChangeShape, OwnedNoteShape};
-use proem_core::carrier::Carrier;
-use proem_core::frozen::Body;
-use proem_store::{
-    Child, ConversationHead, EpochHead, NoticePrice, Parent, Plan, RebuildPrice, TemplateHead,
-    TemplateVersion,
-};
+use proem_store::{TemplateHead, TemplateVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// A new version of the template.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -117,101 +105,6 @@ pub(crate) struct VariableShape {
     pub(crate) stability: &'static str,
 }
 
-/// Returns the texts of all carriers.
-pub(crate) fn carriers(body: &Body) -> BTreeMap<&'static str, String> {
-    body.carriers().map(|(carrier, text)| (carrier.word(), text.to_owned())).collect()
-}
-
-/// An epoch.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct EpochShape {
-    /// The number, from 1.
-    pub(crate) epoch: u64,
-    /// The reason for which it was opened.
-    pub(crate) reason: String,
-    /// The SHA-256 of the prefix, in hexadecimal.
-    pub(crate) digest: String,
-    /// The digest of the prefix and the tools, on which a provider's cache depends.
-    pub(crate) fingerprint: String,
-    /// The profile.
-    pub(crate) profile: String,
-    /// The version of proem that built it.
-    pub(crate) engine: String,
-    /// The working directory.
-    pub(crate) cwd: String,
-    /// The model, if one was named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
-    /// The time of its opening, in milliseconds since 1970.
-    pub(crate) opened_at: i64,
-}
-
-impl From<EpochHead> for EpochShape {
-    fn from(head: EpochHead) -> Self {
-        let EpochHead { number, reason, digest, fingerprint, profile, engine, cwd, model, opened_at, .. } =
-            head;
-        Self { epoch: number, reason, digest, fingerprint, profile, engine, cwd, model, opened_at }
-    }
-}
-
-/// A conversation: its frozen prompt and its epochs.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ConversationAnswer {
-    /// The id of the conversation.
-    pub(crate) conversation: String,
-    /// The number of the current epoch.
-    pub(crate) epoch: u64,
-    /// The frozen text of each carrier.
-    pub(crate) carriers: BTreeMap<&'static str, String>,
-    /// All epochs, oldest first.
-    pub(crate) epochs: Vec<EpochShape>,
-    /// The conversations from which it began, the nearest one first.
-    pub(crate) parents: Vec<Parent>,
-    /// The conversations that began from it, the oldest first.
-    pub(crate) children: Vec<Child>,
-    /// Notes about the frozen prompt.
-    pub(crate) notes: Vec<OwnedNoteShape>,
-}
-
-/// A page of conversations; the one with the newest epoch is first.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ConversationsAnswer {
-    /// The conversations.
-    pub(crate) conversations: Vec<ConversationShape>,
-    /// The value of `after` for the next page; missing on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) next: Option<String>,
-}
-
-/// A conversation in a list.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ConversationShape {
-    /// The id of the conversation.
-    pub(crate) conversation: String,
-    /// The number of its current epoch.
-    pub(crate) epoch: u64,
-    /// The reason for which the epoch was opened.
-    pub(crate) reason: String,
-    /// The profile.
-    pub(crate) profile: String,
-    /// The working directory.
-    pub(crate) cwd: String,
-    /// The model, if one was named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
-    /// The time of the first turn, in milliseconds since 1970.
-    pub(crate) began_at: i64,
-    /// The time at which the current epoch was opened, in milliseconds since 1970.
-    pub(crate) opened_at: i64,
-}
-
-impl From<ConversationHead> for ConversationShape {
-    fn from(head: ConversationHead) -> Self {
-        let ConversationHead { conversation, epoch, reason, profile, cwd, model, began_at, opened_at } = head;
-        Self { conversation, epoch, reason, profile, cwd, model, began_at, opened_at }
-    }
-}
-
 /// A workspace that was sent.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WorkspaceAnswer {
@@ -223,132 +116,9 @@ pub(crate) struct WorkspaceAnswer {
     pub(crate) bytes: usize,
 }
 
-/// The result of a rebuild, or the plan of one.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ChangeAnswer {
-    #[serde(flatten)]
-    pub(crate) change: EpochChangeShape,
-    /// The changes that a rebuild would make.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) plan: Option<PlanShape>,
-    /// The first byte that would differ, with its source, the cause of the change and its cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<proem::compare::ComparisonShape<'static>>")]
-    pub(crate) comparison: Option<Value>,
-    #[serde(flatten)]
-    pub(crate) prices: Option<PricesShape>,
-}
-
-/// The prices in a plan.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PricesShape {
-    /// The notice that the next turn would append, and its price; `null` if there is nothing to announce.
-    pub(crate) notice: Option<NoticePrice>,
-    /// The price of the rebuild; `null` if it would change nothing.
-    pub(crate) rebuild: Option<RebuildPrice>,
-}
-
 /// The calls of a conversation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallsAnswer {
     /// The calls, oldest first.
     pub(crate) calls: Vec<proem::evidence::JudgedCall>,
-}
-
-/// The changes that a rebuild would make.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PlanShape {
-    /// True if the profile allows the rebuild.
-    pub(crate) allowed: bool,
-    /// True if the prompt would change.
-    pub(crate) changed: bool,
-    /// True if the tools would change.
-    pub(crate) tools_changed: bool,
-    /// The sections that would change.
-    pub(crate) sections: Vec<PlanSection>,
-    /// The first byte of the prefix that would differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) first_byte: Option<usize>,
-    /// The estimated number of tokens of the prefix that the cache loses, at 2.7 bytes per token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lost_tokens_estimate: Option<usize>,
-    /// The carriers that would change, with both texts.
-    pub(crate) carriers: Vec<CarrierDiff>,
-}
-
-/// A section that would change.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PlanSection {
-    /// The section's name in the profile.
-    pub(crate) id: String,
-    /// The carrier.
-    pub(crate) carrier: &'static str,
-    /// `changed`, `added` or `removed`.
-    pub(crate) kind: &'static str,
-}
-
-impl From<&Plan> for PlanShape {
-    fn from(plan: &Plan) -> Self {
-        let kind = |kind: PendingKind| match kind {
-            PendingKind::Changed => "changed",
-            PendingKind::Added => "added",
-            PendingKind::Removed => "removed",
-        };
-        let sections = plan.pending.sections.iter().map(|section| PlanSection {
-            id: section.id.clone(),
-            carrier: section.carrier.word(),
-            kind: kind(section.kind),
-        });
-        Self {
-            allowed: plan.is_allowed,
-            changed: !plan.pending.is_empty(),
-            tools_changed: plan.pending.tools,
-            sections: sections.collect(),
-            first_byte: plan.cost().map(|change| change.first_byte),
-            lost_tokens_estimate: plan.cost().map(|change| change.lost_tokens()),
-            carriers: difference(plan.kept.frozen.body(), plan.next.body()),
-        }
-    }
-}
-
-/// The difference between two epochs.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct DiffAnswer {
-    /// The number of the earlier epoch.
-    pub(crate) from: u64,
-    /// The number of the later epoch.
-    pub(crate) to: u64,
-    /// The carriers that differ.
-    pub(crate) carriers: Vec<CarrierDiff>,
-    /// The first byte that differs, with its source, the cause of the change and its cost.
-    #[schemars(with = "proem::compare::ComparisonShape<'static>")]
-    pub(crate) comparison: Value,
-}
-
-/// A carrier that differs.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct CarrierDiff {
-    /// The carrier.
-    pub(crate) carrier: &'static str,
-    /// The first byte that differs.
-    pub(crate) first_byte: usize,
-    /// The earlier text.
-    pub(crate) before: String,
-    /// The later text.
-    pub(crate) after: String,
-}
-
-/// Returns the carriers in which two prompts differ.
-pub(crate) fn difference(before: &Body, after: &Body) -> Vec<CarrierDiff> {
-    let differing = Carrier::ALL.into_iter().filter_map(|carrier| {
-        let (before, after) =
-            (before.text(carrier).unwrap_or_default(), after.text(carrier).unwrap_or_default());
-        (before != after).then(|| CarrierDiff {
-            carrier: carrier.word(),
-            first_byte: proem_core::cache_loss::between(before, after).first_byte,
-            before: before.to_owned(),
-            after: after.to_owned(),
-        })
-    });
-    differing.collect()
 }

@@ -1,19 +1,18 @@
 //! `proem report`: the reasons why calls of agents missed the provider's cache, and their cost.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
 use proem::models::Models;
-use proem::traffic::collect::{ReadOptions, TrafficSource, find, read};
-use proem::traffic::lines::{LineDefaults, call_of_line};
+use proem::traffic::collect::{TrafficSource, find};
+use proem::traffic::lines::LineDefaults;
 use proem::traffic::report::ReportSource;
 use proem::traffic::{Call, CallVerdict, ReportFilter, TrafficReport};
-use proem::{Caller, Note, Request};
-use proem_core::limit::CALL_BYTES_MAX;
-use proem_core::note::{Code, Severity};
+use proem::{Caller, Request};
+use proem_api::{LinesError, calls_of_lines, calls_of_places};
 
 use crate::arguments::Output;
 use crate::failure::Failure;
@@ -199,14 +198,7 @@ fn collected(
     since: Option<i64>,
     sources: &mut Vec<ReportSource>,
 ) -> Vec<Call> {
-    let options = ReadOptions { since, sqlite: Some(proem_store::read_sqlite_rows) };
-    let (mut calls, mut notes): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());
-    for (source, path) in places {
-        let summary = read(*source, path, &options, &mut |call| calls.push(call));
-        notes.extend(summary.notes);
-        let (kind, path) = (source.name().to_owned(), path.display().to_string());
-        sources.push(ReportSource { kind, path, calls: summary.calls });
-    }
+    let (mut calls, notes) = calls_of_places(places, since, sources);
     match calls.first_mut() {
         Some(first) => first.notes.extend(notes),
         None => notes.iter().for_each(|note| print_warning(&note.message)),
@@ -244,35 +236,15 @@ impl Lines {
     /// Reads all calls, in the order of time where every call has one. A line that is not a call leaves a note on the next
     /// call, or a warning if there is none.
     fn read(mut self, sources: &mut Vec<ReportSource>) -> Result<Vec<Call>, Failure> {
-        let (mut calls, mut skipped): (Vec<Call>, Vec<Note>) = (Vec::new(), Vec::new());
         let path = self.defaults.path.clone();
-        for number in 1.. {
-            let mut line = Vec::new();
-            let most = CALL_BYTES_MAX as u64 + 1;
-            let read = self.reader.by_ref().take(most).read_until(b'\n', &mut line);
-            let refuse = |why: String| Failure::Input { what: "file of calls", path: path.clone(), why };
-            if read.map_err(|error| refuse(reason(&error)))? == 0 {
-                break;
-            }
-            if line.len() > CALL_BYTES_MAX {
-                return Err(refuse(format!("line {number} is longer than {CALL_BYTES_MAX} bytes")));
-            }
-            let text = String::from_utf8_lossy(&line);
-            if text.trim().is_empty() {
-                continue;
-            }
-            match call_of_line(text.trim(), number, &self.defaults) {
-                Ok(call) => calls.push(call),
-                Err(why) => {
-                    let message = format!("{path}:{number} is left out: {why}");
-                    skipped.push(Note::new(Code::Unreadable, Severity::Warning, message));
-                }
-            }
-        }
-        if calls.iter().all(|call| call.at.is_some()) {
-            calls.sort_by_key(|call| call.at);
-        }
-        sources.push(ReportSource { kind: "jsonl".to_owned(), path, calls: calls.len() });
+        let (mut calls, skipped) =
+            calls_of_lines(&mut self.reader, &self.defaults, sources).map_err(|why| {
+                let why = match &why {
+                    LinesError::Read(error) => reason(error),
+                    LinesError::TooLong(_) => why.to_string(),
+                };
+                Failure::Input { what: "file of calls", path, why }
+            })?;
         match calls.first_mut() {
             Some(first) => first.notes.extend(skipped),
             None => skipped.iter().for_each(|note| print_warning(&note.message)),
