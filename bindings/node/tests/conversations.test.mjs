@@ -55,7 +55,10 @@ onStores('a conversation keeps its prompt', async (store) => {
 })
 
 onStores('changes open epochs', async (store) => {
-  const conversation = store.conversation('c', { profile: 'layers', project: false, tools: [{ name: 'read' }, { name: 'bash' }] })
+  // The profile has a clock.
+  const host = { now: '2026-03-07T14:55:05Z', timezone: 'UTC' }
+  const tools = [{ name: 'read' }, { name: 'bash' }]
+  const conversation = store.conversation('c', { profile: 'layers', project: false, tools, host })
   await conversation.turn('Hello')
   assert.equal((await conversation.setActiveTools(['read'])).opened, true)
   assert.equal((await conversation.setToolRegistry([{ name: 'read' }, { name: 'edit' }])).epoch, 3)

@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
 import { inWorkspace } from './workspace.mjs'
 
 const folder = inWorkspace()
@@ -28,11 +29,12 @@ for (const [page, language] of [['docs/node.md', 'typescript'], ['bindings/node/
     // Beside the package, so that `proem` is found by its name.
     const examples = fileURLToPath(new URL('../examples', import.meta.url))
     mkdirSync(examples, { recursive: true })
-    const path = join(examples, language === 'js' ? 'readme.mjs' : 'agent.mts')
-    writeFileSync(path, text)
-    const loader = language === 'js' ? [] : process.features.typescript ? [] : ['--import', 'tsx']
+    const path = join(examples, `${language}.mjs`)
+    // Versions of Node before 22.18 do not strip types.
+    const { module, target } = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }
+    writeFileSync(path, ts.transpileModule(text, { compilerOptions: { module, target } }).outputText)
     const env = { ...process.env, ANTHROPIC_BASE_URL: `http://127.0.0.1:${server.address().port}`, ANTHROPIC_API_KEY: 'none' }
-    const child = spawn(process.execPath, [...loader, path], { cwd: join(folder, 'work'), env })
+    const child = spawn(process.execPath, [path], { cwd: join(folder, 'work'), env })
     let said = ''
     let wrong = ''
     child.stdout.on('data', (chunk) => (said += chunk))

@@ -42,7 +42,10 @@ def test_a_conversation_keeps_its_prompt(store: proem.Store) -> None:
 
 
 def test_changes_open_epochs(store: proem.Store) -> None:
-    conversation = store.conversation("c", profile="layers", project=False, tools=[{"name": "read"}, {"name": "bash"}])
+    # The profile has a clock.
+    host = {"now": "2026-03-07T14:55:05Z", "timezone": "UTC"}
+    tools: list[Any] = [{"name": "read"}, {"name": "bash"}]
+    conversation = store.conversation("c", profile="layers", project=False, tools=tools, host=host)
     conversation.turn("Hello")
     assert conversation.set_active_tools(["read"])["opened"]
     assert conversation.set_tool_registry([{"name": "read"}, {"name": "edit"}])["epoch"] == 3
