@@ -2,7 +2,7 @@
 // Runs the command `proem` of the platform's package.
 'use strict'
 
-const { spawnSync } = require('node:child_process')
+const { spawn } = require('node:child_process')
 const { constants } = require('node:os')
 
 const name = `proem-${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}`
@@ -16,11 +16,12 @@ if (!program) {
     process.exit(1)
   }
 }
-// Signals of the terminal reach the command itself; this process ends when it does.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
-const { status, signal, error } = spawnSync(program, process.argv.slice(2), { stdio: 'inherit' })
-if (error) {
+const child = spawn(program, process.argv.slice(2), { stdio: 'inherit' })
+// A terminal sends SIGINT to both processes; the others are passed on. This process ends when the command does.
+process.on('SIGINT', () => {})
+for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+child.on('error', (error) => {
   console.error(`error: cannot run ${program}: ${error.message}`)
   process.exit(1)
-}
-process.exit(signal ? 128 + constants.signals[signal] : status)
+})
+child.on('exit', (status, signal) => process.exit(signal ? 128 + constants.signals[signal] : status))
