@@ -94,9 +94,8 @@ impl ConversationAnswer {
 /// The result of a rebuild, or the plan of one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeAnswer {
-    /// The epoch in force, and what waits for the next one.
     #[serde(flatten)]
-    pub change: EpochChangeShape,
+    change: EpochChangeShape,
     /// The changes that a rebuild would make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanShape>,
