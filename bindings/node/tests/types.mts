@@ -11,7 +11,7 @@ conversation.resourcesDiscover(() => ({ skillPaths: ['skills'] }))
 const turn: Turn = await conversation.turn('Hello', { provider: 'anthropic', ttl: '1h', messages: '[]' })
 const plan: Answer = await conversation.plan()
 const said = new ProemError('a').code + system + turn.digest + plan.json + proem.version
-// @ts-expect-error a number is no text
+// @ts-expect-error a number is not a text
 await build({ system: 1 })
 // @ts-expect-error there is no such field
 await build({ no_such_field: 1 })
