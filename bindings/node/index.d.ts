@@ -48,6 +48,7 @@ export interface RequestFields {
   first_user_text?: string | null
   firstUserText?: string | null
   prompt?: string | null
+  touched?: readonly unknown[] | null
   images?: readonly object[] | null
   messages?: Messages | null
   per_prompt?: PerPrompt | null
@@ -287,6 +288,10 @@ export class Conversation {
   history(): Promise<Answer>
   /** Returns one epoch with the source of every byte, and the payload for a provider if one is named. */
   epoch(number: number, options?: { provider?: string }): Promise<Answer>
+  /** Begins a conversation with the prompt of this one. */
+  fork(id: string, options?: { role?: string }): Promise<Answer>
+  /** Begins a conversation with a prompt of its own, from this one. */
+  spawn(id: string, request?: RequestFields): Promise<Answer>
   /** Returns the changes that wait for the next epoch. */
   pending(): Promise<Json[]>
   /** Forgets the conversation; tells whether there was one. */

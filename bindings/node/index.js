@@ -28,6 +28,7 @@ const CLASSES = {
   bad_request: RequestError, bad_id: RequestError, too_large: RequestError, build_failed: BuildError,
   not_found: NotFoundError, no_conversation: NotFoundError, no_compaction: NotFoundError, no_workspace: NotFoundError,
   other_view: ConflictError, rebuild_not_allowed: ConflictError, conflict: ConflictError,
+  conversation_exists: ConflictError, too_many_children: ConflictError,
   store_unavailable: StoreError, store_damaged: StoreError, store_closed: StoreError, store_opened_twice: StoreError,
 }
 
@@ -371,6 +372,14 @@ class Conversation {
   async epoch(which, { provider } = {}) {
     const given = [number('number', which), optionalText('provider', provider)]
     return answer(await this.#worked(() => this.#native.epoch(...given)))
+  }
+  async fork(id, { role } = {}) {
+    const given = [text('id', id), optionalText('role', role)]
+    return answer(await this.#worked(() => this.#native.fork(...given)))
+  }
+  async spawn(id, request) {
+    const given = [text('id', id), fields(request)]
+    return answer(await this.#worked(() => this.#native.spawn(...given)))
   }
   async pending() { return this.#perform('pending') }
   async remove() { return this.#perform('remove') }

@@ -21,6 +21,10 @@ export declare class NativeConversation {
   perform(operation: string, argument: string): Promise<string>
   /** Compares two epochs. */
   diff(before: number, after: number): Promise<string>
+  /** Begins a conversation with the prompt of this one. */
+  fork(id: string, role?: string | undefined | null): Promise<string>
+  /** Begins a conversation with a prompt of its own. */
+  spawn(id: string, request: string): Promise<string>
   /** One epoch with the source of every byte. */
   epoch(number: number, provider?: string | undefined | null): Promise<string>
 }

@@ -307,6 +307,20 @@ impl NativeConversation {
         promise(move || conversation.diff(u64::from(before), u64::from(after)))
     }
 
+    /// Begins a conversation with the prompt of this one.
+    #[napi(ts_return_type = "Promise<string>")]
+    pub fn fork(&self, id: String, role: Option<String>) -> AsyncTask<Work<String>> {
+        let conversation = Arc::clone(&self.0);
+        promise(move || conversation.fork(&id, role.as_deref()))
+    }
+
+    /// Begins a conversation with a prompt of its own.
+    #[napi(ts_return_type = "Promise<string>")]
+    pub fn spawn(&self, id: String, request: String) -> AsyncTask<Work<String>> {
+        let conversation = Arc::clone(&self.0);
+        promise(move || conversation.spawn(&id, &request))
+    }
+
     /// One epoch with the source of every byte.
     #[napi(ts_return_type = "Promise<string>")]
     pub fn epoch(&self, number: u32, provider: Option<String>) -> AsyncTask<Work<String>> {

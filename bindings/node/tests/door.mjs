@@ -75,6 +75,11 @@ const actions = {
   commit: (talk, body) => talk.commitCompaction(body),
   abort: (talk, body) => talk.abortCompaction(body),
   template: (_, body) => store.putTemplate(body).then(() => undefined),
+  fork: (talk, body) => talk.fork(JSON.parse(body).id, JSON.parse(body)),
+  spawn: (talk, body) => {
+    const { id, ...rest } = fields(body)
+    return talk.spawn(id, rest)
+  },
   show: (talk) => talk.history(),
   forget: (talk) => talk.remove().then(() => undefined),
   build: (_, body) => proem.build(fields(body)),

@@ -287,6 +287,31 @@ impl Conversation {
         loads(py, &json)
     }
 
+    /// Begins a conversation with the prompt of this one.
+    #[pyo3(signature = (id, *, role=None))]
+    fn fork<'py>(
+        &self,
+        py: Python<'py>,
+        id: &Bound<'_, PyAny>,
+        role: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let id = text_of("id", id)?;
+        let role = role.map(|role| text_of("role", role)).transpose()?;
+        self.answered(py, |conversation| conversation.fork(&id, role.as_deref()))
+    }
+
+    /// Begins a conversation with a prompt of its own, from this one.
+    #[pyo3(signature = (id, /, **call))]
+    fn spawn<'py>(
+        &self,
+        py: Python<'py>,
+        id: &Bound<'_, PyAny>,
+        call: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (id, call) = (text_of("id", id)?, fields(call)?);
+        self.answered(py, |conversation| conversation.spawn(&id, &call))
+    }
+
     /// Forgets the conversation; tells whether there was one.
     fn remove(&self, py: Python<'_>) -> PyResult<bool> {
         worked(py, self.0.store(), || self.0.remove())

@@ -64,6 +64,12 @@ def perform(store: proem.Store, name: str, action: str, body: str) -> str:
         case "template":
             store.put_template(body)
             return ""
+        case "fork":
+            given = fields(body)
+            return conversation.fork(given["id"], role=given.get("role")).json
+        case "spawn":
+            given = fields(body)
+            return conversation.spawn(given.pop("id"), **given).json
         case "show":
             return conversation.history().json
         case "forget":

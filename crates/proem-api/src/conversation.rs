@@ -233,6 +233,19 @@ impl Conversation {
         Ok(serde_json::to_string(&self.conversations()?.1.pending(&self.id)?)?)
     }
 
+    /// Begins a conversation with the prompt of this one.
+    pub fn fork(&self, id: &str, role: Option<&str>) -> Result<String, Failure> {
+        let (_opened, all) = self.conversations()?;
+        Ok(serde_json::to_string(&all.fork(&self.id, id, role, CALLER)?.shape())?)
+    }
+
+    /// Begins a conversation with a prompt of its own, from this one.
+    pub fn spawn(&self, id: &str, fields: &str) -> Result<String, Failure> {
+        let (_opened, all) = self.conversations()?;
+        let update = RequestUpdate::from_json(fields)?;
+        Ok(serde_json::to_string(&all.spawn(&self.id, id, update, CALLER)?.shape())?)
+    }
+
     /// Forgets the conversation; tells whether there was one.
     pub fn remove(&self) -> Result<bool, Failure> {
         self.store.remove(&self.id)

@@ -59,6 +59,7 @@ class CallFields(TypedDict, total=False):
     project: bool | None
     recalled: str | None
     first_user_text: str | None
+    touched: Sequence[Any] | None
     images: Sequence[Mapping[str, Any]] | None
     messages: Messages | None
     per_prompt: PerPrompt | Mapping[str, Any] | None
@@ -373,6 +374,10 @@ class Conversation:
         """Return one epoch with the source of every byte, and the payload for a provider if one is named."""
     def pending(self) -> list[Json]:
         """Return the changes that wait for the next epoch."""
+    def fork(self, id: str, *, role: str | None = ...) -> Answer:
+        """Begin a conversation with the prompt of this one."""
+    def spawn(self, id: str, /, **call: Unpack[RequestFields]) -> Answer:
+        """Begin a conversation with a prompt of its own, from this one."""
     def remove(self) -> bool:
         """Forget the conversation; tell whether there was one."""
 

@@ -74,6 +74,8 @@ _CLASSES: dict[str, type[ProemError]] = {
     "other_view": ConflictError,
     "rebuild_not_allowed": ConflictError,
     "conflict": ConflictError,
+    "conversation_exists": ConflictError,
+    "too_many_children": ConflictError,
     "store_unavailable": StoreError,
     "store_damaged": StoreError,
     "store_closed": StoreError,

@@ -116,6 +116,8 @@ impl Door for Package {
             Ok(text) => Ok(match action {
                 Action::Commit(_) => Answer::read(&text).only(&["epoch", "reason", "digest", "pending"]),
                 Action::Plan(_) => plan(&text),
+                Action::Fork(body) => ("fork", body.clone()),
+                Action::Spawn(body) => ("spawn", body.clone()),
                 Action::Show => epochs(&text),
                 _ => Answer::read(&text),
             }),
