@@ -1,12 +1,15 @@
-//! The corpus through the command: the same bytes on standard output, the same notes in JSON.
+//! The corpus through the command and the packages: the same bytes, the same notes in JSON.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use proem::{Caller, ErrorKind, Request};
 use proem_testkit::{CaseOutcome, for_each_case};
 use serde_json::{Value, json};
 
+use crate::conversations::package::{self, Running};
 use crate::explain::check_page;
 
 /// Runs the command in an environment that must not matter: everything is pinned by the request.
@@ -36,9 +39,13 @@ fn outcome(text: &Output, json: &Output) -> CaseOutcome {
         return CaseOutcome::Failed { message, hint, code: text.status.code().unwrap() };
     }
     let shape: Value = serde_json::from_slice(&json.stdout).unwrap();
-    let carriers = shape["carriers"].as_object().unwrap().clone();
-    let printed = carriers.get("system").map_or("", |system| system.as_str().unwrap());
+    let printed = shape["carriers"].get("system").map_or("", |system| system.as_str().unwrap());
     assert_eq!(text.stdout, printed.as_bytes(), "text and JSON differ");
+    built(&shape)
+}
+
+fn built(shape: &Value) -> CaseOutcome {
+    let carriers = shape["carriers"].as_object().unwrap().clone();
     let brief = |note: &Value| json!({"code": note["code"], "message": note["message"], "severity": note["severity"]});
     CaseOutcome::Built { carriers, notes: shape["notes"].as_array().unwrap().iter().map(brief).collect() }
 }
@@ -60,4 +67,31 @@ fn every_case_gives_the_same_through_the_command() {
             check_page(std::str::from_utf8(&page.stdout).unwrap(), carriers);
         }
     });
+}
+
+/// The packages for Python and Node, where they are built: `PROEM_PACKAGES`.
+#[test]
+fn every_case_gives_the_same_through_the_packages() {
+    for name in package::installed().iter().copied() {
+        let program = RefCell::new(Running::start(package::program(name, "memory:")));
+        for_each_case(|case| {
+            let laid = case.lay_out();
+            let outcome = match program.borrow_mut().ask("", "build", &laid.request) {
+                Ok(text) => built(&serde_json::from_str(&text).unwrap()),
+                Err(error) => {
+                    let failed = Request::from_json(&laid.request)
+                        .and_then(|request| proem::build(&request, Caller::User))
+                        .unwrap_err();
+                    assert_eq!(error["code"], json!(failed.code()), "{name}: {}", case.name());
+                    CaseOutcome::Failed {
+                        message: error["message"].as_str().unwrap().to_owned(),
+                        hint: error["hint"].as_str().map(str::to_owned),
+                        code: if failed.kind() == ErrorKind::Usage { 2 } else { 3 },
+                    }
+                }
+            };
+            case.check(&laid, &outcome);
+        });
+        program.into_inner().end();
+    }
 }

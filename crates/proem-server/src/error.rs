@@ -147,10 +147,11 @@ impl IntoResponse for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let (status, code) = match &error {
-            StoreError::Conflict { .. } => (StatusCode::CONFLICT, "conflict"),
-            StoreError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, STORE_DAMAGED),
-            _ => (StatusCode::SERVICE_UNAVAILABLE, STORE_UNAVAILABLE),
+        let code = error.code();
+        let status = match &error {
+            StoreError::Conflict { .. } => StatusCode::CONFLICT,
+            StoreError::Damaged { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         // The error names the location of the store, which only the operator may see.
         if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -179,29 +180,27 @@ impl From<ConversationError> for ApiError {
             && let Some(kind) = error.build_failure()
         {
             let failure = Some(Box::new(BuildFailure::new(kind, error)));
-            let answer = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "build_failed", message);
+            let answer = Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.code(), message);
             return Self { hint, failure, ..answer };
         }
-        let (status, code) = match error {
+        let code = error.code();
+        let status = match error {
             ConversationError::Store(error) => return error.into(),
             ConversationError::Build(proem::Error::Stopped {
                 why: StopReason::Time | StopReason::Cancelled,
             }) => {
                 return Self::busy();
             }
-            ConversationError::Build(error) if error.kind() == ErrorKind::Usage => {
-                (StatusCode::BAD_REQUEST, "bad_request")
-            }
-            ConversationError::BadId => (StatusCode::BAD_REQUEST, "bad_id"),
-            ConversationError::BadCall(_) => (StatusCode::BAD_REQUEST, "bad_request"),
-            ConversationError::NoConversation(_) => (StatusCode::NOT_FOUND, "no_conversation"),
-            ConversationError::NoCompaction => (StatusCode::NOT_FOUND, "no_compaction"),
-            ConversationError::NoWorkspace(_) => (StatusCode::NOT_FOUND, "no_workspace"),
-            ConversationError::Exists(_) => (StatusCode::CONFLICT, "conversation_exists"),
-            ConversationError::TooManyChildren(_) => (StatusCode::CONFLICT, "too_many_children"),
-            ConversationError::OtherView => (StatusCode::CONFLICT, "other_view"),
-            ConversationError::NotAllowed { .. } => (StatusCode::CONFLICT, "rebuild_not_allowed"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+            ConversationError::Build(error) if error.kind() == ErrorKind::Usage => StatusCode::BAD_REQUEST,
+            ConversationError::BadId | ConversationError::BadCall(_) => StatusCode::BAD_REQUEST,
+            ConversationError::NoConversation(_)
+            | ConversationError::NoCompaction
+            | ConversationError::NoWorkspace(_) => StatusCode::NOT_FOUND,
+            ConversationError::Exists(_)
+            | ConversationError::TooManyChildren(_)
+            | ConversationError::OtherView
+            | ConversationError::NotAllowed { .. } => StatusCode::CONFLICT,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self { hint, ..Self::new(status, code, message) }
     }

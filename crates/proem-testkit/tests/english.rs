@@ -29,7 +29,7 @@ const LISTED: [&[&str]; 12] = [
 const DOC_MARKERS: [&str; 4] = ["///", "//!", "\"\"\"", "/**"];
 
 /// Folders and files whose text is the project's own.
-const TEXTS: [&str; 18] = [
+const TEXTS: [&str; 19] = [
     ".ci",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -38,6 +38,7 @@ const TEXTS: [&str; 18] = [
     "README.md",
     "SECURITY.md",
     "bench",
+    "bindings",
     "crates",
     "deny.toml",
     "docs",

@@ -25,3 +25,12 @@ fn a_published_crate_has_its_licences_and_a_readme_without_links_out_of_it() {
     }
     assert!(published > 0, "no crate was looked at");
 }
+
+#[test]
+fn the_package_for_npm_has_the_version_of_the_workspace() {
+    let read = |path: &str| fs::read_to_string(project_root().join(path)).unwrap();
+    let package: serde_json::Value = serde_json::from_str(&read("bindings/node/package.json")).unwrap();
+    let lock: serde_json::Value = serde_json::from_str(&read("bindings/node/package-lock.json")).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!((package["version"].as_str(), lock["version"].as_str()), (Some(version), Some(version)));
+}

@@ -1,13 +1,14 @@
 //! Conversations as data: every script of `corpus/conversations` runs through every door, with equal answers.
 //!
-//! The doors are the library on a store in memory, the command line on a SQLite file, and a server on SQLite and on
-//! PostgreSQL. `corpus/conversations/README.md` describes the scripts.
+//! The doors are the library on a store in memory, the command line on a SQLite file, a server on SQLite and on PostgreSQL,
+//! and the packages for Python and Node where `PROEM_PACKAGES` names the folder in which they are built. `corpus/conversations/README.md` describes the scripts.
 
 mod answer;
 mod command;
 mod expect;
 mod http;
 mod library;
+pub(crate) mod package;
 mod run;
 mod script;
 mod turns;
@@ -26,6 +27,7 @@ use proem_testkit::{PostgresServer, project_root};
 use command::CommandLine;
 use http::Http;
 use library::Library;
+use package::Package;
 use run::{Outcomes, Place, compare, run};
 use script::Script;
 
@@ -67,6 +69,7 @@ fn conversations_are_equal_through_every_door() {
     command.env_clear().envs(
         ["PATH", "PROEM_REQUIRE_POSTGRES"].map(|name| (name, std::env::var_os(name).unwrap_or_default())),
     );
+    command.envs(package::variables());
     command.env("HOME", at("home")).env("PROEM_CONFIG_DIR", at("config")).env(FOLDER, folder.path());
     assert!(command.status().unwrap().success(), "some conversations are wrong, see above");
 }
@@ -157,6 +160,11 @@ impl Servers {
         }
         if let Some(postgres) = self.postgres.as_ref().filter(|_| is_run("postgres")) {
             through("postgres", self.run_on_postgres(script, place, postgres));
+        }
+        for name in package::installed().iter().copied() {
+            if !script.skip.contains_key(name) && !script.skip.contains_key("library") {
+                through(name, run(script, place, &mut Package::new(name, &self.folder, &script.name, place)));
+            }
         }
         problems
     }

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use proem::hooks::ResourcePaths;
 use proem::request::RequestUpdate;
 use proem::store::traffic::{self, ListSort};
-use proem::turn_shape::{OwnedNoteShape, TurnShape};
-use proem::{Request, Tool, Turn};
+use proem::turn_shape::TurnShape;
+use proem::{Caller, Request, Tool, Turn};
 use proem_store::{Changed, ConversationError, LoadedEpoch, Plan};
 use serde::Deserialize;
 
@@ -20,10 +20,7 @@ use super::body::{BodyText, PathParams, QueryParams, has_answer};
 use super::calls::moment;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::shapes::{
-    ChangeAnswer, ConversationAnswer, ConversationShape, ConversationsAnswer, DiffAnswer, EpochShape,
-    PlanShape, PricesShape, carriers, comparison, difference,
-};
+use crate::shapes::{ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer};
 
 /// The largest and the default number of conversations on one page.
 const PAGE_MAX: usize = 200;
@@ -128,8 +125,7 @@ pub(super) async fn list(
         most,
     };
     let page = app.work(move |app| Ok(app.store().list_conversations(&wanted)?)).await?;
-    let conversations = page.items.into_iter().map(ConversationShape::from).collect();
-    Ok(Json(ConversationsAnswer { conversations, next: page.next, total: page.total }))
+    Ok(Json(page.into()))
 }
 
 /// Returns one conversation: the frozen prompt and all epochs, or 304 if the client has this state already.
@@ -204,15 +200,7 @@ impl App {
         let (kept, epochs) = found.ok_or_else(|| ConversationError::NoConversation(id.to_owned()))?;
         // Another epoch may have been opened since.
         let tag = tag_of(&kept, branches.children.len());
-        let answer = Json(ConversationAnswer {
-            conversation: kept.head.conversation.clone(),
-            epoch: kept.head.number,
-            carriers: carriers(kept.frozen.body()),
-            epochs: epochs.into_iter().map(EpochShape::from).collect(),
-            parents: branches.parents,
-            children: branches.children,
-            notes: kept.frozen.notes().iter().map(OwnedNoteShape::from).collect(),
-        });
+        let answer = Json(ConversationAnswer::new(&kept, epochs, branches));
         Ok(([(header::ETAG, tag)], answer).into_response())
     }
 
@@ -285,21 +273,9 @@ impl App {
     }
 }
 
-impl From<&Changed> for ChangeAnswer {
-    fn from(changed: &Changed) -> Self {
-        Self { change: changed.shape(), plan: None, comparison: None, prices: None }
-    }
-}
-
 /// Makes the answer to a plan, which changes nothing.
 fn planned(app: &App, id: &str, plan: &Plan) -> Result<ChangeAnswer, ApiError> {
-    let epoch = Arc::clone(&plan.kept);
-    let pending = app.conversations.pending(id)?;
-    let changed = Changed { epoch, is_opened: false, pending, notes: Vec::new() };
-    let comparison = Some(comparison::compare_plan(plan)?);
-    let prices = Some(PricesShape { notice: plan.notice.clone(), rebuild: plan.rebuild.clone() });
-    let plan = Some(PlanShape::from(plan));
-    Ok(ChangeAnswer { plan, comparison, prices, ..ChangeAnswer::from(&changed) })
+    Ok(ChangeAnswer::planned(&app.conversations, id, plan, Caller::REMOTE)?)
 }
 
 /// Rebuilds the prompt, or plans it.
@@ -447,11 +423,7 @@ pub(super) async fn diff(
                 let found = app.conversations.epoch(&id, number)?;
                 found.ok_or_else(|| ApiError::not_found(format!("there is no epoch {number}")))
             };
-            let (before, after) = (epoch(from)?, epoch(to)?);
-            let comparison =
-                comparison::compare_sides(&comparison::snapshot(&before), &comparison::snapshot(&after))?;
-            let carriers = difference(before.frozen.body(), after.frozen.body());
-            Ok(DiffAnswer { from, to, carriers, comparison })
+            Ok(DiffAnswer::new(&epoch(from)?, &epoch(to)?, Caller::REMOTE)?)
         })
         .await?;
     Ok(Json(answer))

@@ -13,7 +13,7 @@ use proem_core::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::carriers;
+use proem_api::carriers;
 
 /// A prompt that was built and not stored.
 #[derive(Debug, Serialize, JsonSchema)]

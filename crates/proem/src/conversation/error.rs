@@ -57,6 +57,29 @@ impl ConversationError {
         }
     }
 
+    /// Returns a stable word for the kind of error, the same through every interface.
+    ///
+    /// ```
+    /// let missing = proem::conversation::ConversationError::NoConversation("c-1".into());
+    /// assert_eq!(missing.code(), "no_conversation");
+    /// ```
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Build(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::BadId => "bad_id",
+            Self::BadCall(_) => "bad_request",
+            Self::NoConversation(_) => "no_conversation",
+            Self::NoCompaction => "no_compaction",
+            Self::NoWorkspace(_) => "no_workspace",
+            Self::Exists(_) => "conversation_exists",
+            Self::TooManyChildren(_) => "too_many_children",
+            Self::OtherView => "other_view",
+            Self::NotAllowed { .. } => "rebuild_not_allowed",
+        }
+    }
+
     /// Returns advice on how to fix it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

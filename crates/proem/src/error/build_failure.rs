@@ -3,7 +3,7 @@
 use proem_core::source::Source;
 use proem_core::text::Place;
 
-use super::{Error, FileRole, StopReason, TemplateErrorKind};
+use super::{Error, ErrorKind, FileRole, StopReason, TemplateErrorKind};
 
 /// The place of an error; parts that are not known are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,6 +75,27 @@ impl Error {
             | Self::Message { .. }
             | Self::Stopped { .. }
             | Self::Write { .. } => None,
+        }
+    }
+
+    /// Returns a stable word for the kind of error, the same through every interface.
+    ///
+    /// ```
+    /// let error = proem::Request::from_json("[]").unwrap_err();
+    /// assert_eq!(error.code(), "bad_request");
+    /// ```
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        if self.is_of_host() {
+            return "misconfigured";
+        }
+        if self.build_failure().is_some() {
+            return "build_failed";
+        }
+        match self {
+            Self::Stopped { why: StopReason::Time | StopReason::Cancelled } => "busy",
+            error if error.kind() == ErrorKind::Usage => "bad_request",
+            _ => "internal",
         }
     }
 

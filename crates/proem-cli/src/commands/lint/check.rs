@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
-use proem::build_shape::{NoteShape, SourceShape};
 use proem::check::{self, AllowedFinding, Axis, MovedSource, Repairs, Report, Subject, is_mendable};
 use proem::{Caller, Request, Workspace};
+use proem_api::{CheckCounts, check_json};
 use proem_core::note::{Code, Note, Severity};
 use proem_core::source::Source;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::arguments::request::prompt_request;
 use crate::arguments::{NameParser, Output, PromptFlags};
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
         if arguments.fix { check::fix(&request, look)? } else { (Repairs::default(), look(&request)?) };
     let moved = if arguments.determinism { check::determinism(&request, Caller::User)? } else { Vec::new() };
     report.add(moved.iter().filter_map(MovedSource::note).collect(), &request, Caller::User)?;
-    let counts = Counts::new(&report);
+    let counts = CheckCounts::new(&report);
     if arguments.strict {
         report.make_strict();
     } else if arguments.output.format() == CheckFormat::Text {
@@ -114,23 +114,6 @@ fn codes() -> Result<(), Failure> {
     let row = |code: Code| vec![Cell::new(code.word(), BOLD), Cell::plain(code.about())];
     let columns = [Column::word("code"), Column::text("about")];
     print(&Table::new(columns).untitled().with(Code::ALL.into_iter().map(row)).print(output_columns()))
-}
-
-/// Findings by severity.
-struct Counts {
-    errors: usize,
-    warnings: usize,
-    notes: usize,
-}
-
-impl Counts {
-    fn new(report: &Report) -> Self {
-        Self {
-            errors: report.count(Severity::Error),
-            warnings: report.count(Severity::Warning),
-            notes: report.count(Severity::Info),
-        }
-    }
 }
 
 /// Findings for people or programs.
@@ -162,44 +145,7 @@ impl Page<'_> {
     }
 
     fn json(&self) -> Value {
-        let moved = |moved: &MovedSource| {
-            json!({
-                "source": SourceShape::new(&moved.source),
-                "with": moved.axis.word(),
-                "stability": moved.stability.word(),
-                "allowed": moved.is_allowed,
-                "frozen": moved.is_frozen,
-            })
-        };
-        let Counts { errors, warnings, notes } = Counts::new(self.report);
-        let mut value = json!({
-            "files": self.report.files.len(),
-            "counts": { "error": errors, "warning": warnings, "info": notes },
-            "findings": self.report.findings.iter().map(finding).collect::<Vec<_>>(),
-            "allowed": self.report.allowed.iter().map(|allowed| {
-                let mut value = finding(&allowed.note);
-                value["reason"] = json!(allowed.reason);
-                value["by"] = json!(if allowed.is_of_repository { "repository" } else { "user" });
-                value
-            }).collect::<Vec<_>>(),
-            "silenced_by_repository": self.report.silenced_by_repository(),
-            "mended": self.fixed.findings,
-        });
-        match &self.report.subject {
-            Subject::Prompt { profile, bytes } => {
-                value["profile"] = json!(profile);
-                value["bytes"] = json!(bytes);
-            }
-            Subject::Project { directories, roles } => {
-                let looked = |(path, role): (&String, &&str)| json!({ "path": path, "role": role });
-                value["directories"] = json!(directories);
-                value["looked_at"] = roles.iter().map(looked).collect();
-            }
-        }
-        if let Some(all) = self.moved {
-            value["moved"] = all.iter().map(moved).collect();
-        }
-        value
+        check_json(self.report, self.moved.map(Vec::as_slice), self.fixed.findings)
     }
 
     fn text(&self, arguments: &CheckArguments, request: &Request) -> Result<String, Failure> {
@@ -254,7 +200,7 @@ impl Page<'_> {
             }
             _ => String::new(),
         };
-        let Counts { errors, warnings, .. } = Counts::new(report);
+        let CheckCounts { errors, warnings, .. } = CheckCounts::new(report);
         if errors + warnings == 0 {
             return format!("nothing to complain about{allowed}{notes}\n{silenced}{about}");
         }
@@ -292,12 +238,6 @@ impl Page<'_> {
         let line = flow(&visible_line(&line), output_columns(), "  ");
         Ok(format!("{line}\n`proem check --all` checks what every agent reads\n"))
     }
-}
-
-fn finding(note: &Note) -> Value {
-    let mut value = serde_json::to_value(NoteShape::new(note)).unwrap_or_default();
-    value["fixable"] = json!(is_mendable(note));
-    value
 }
 
 /// The directories that paths are shortened by: the one that the command was started in, whatever `--cwd` says.

@@ -79,7 +79,8 @@ pub(crate) struct GatewayFlags {
     #[arg(long)]
     pub(crate) http2: bool,
     /// Part of the requests to keep
-    #[arg(long, value_name = "PART", default_value = "excerpts")]
+    // Nothing is stored yet.
+    #[arg(long, value_name = "PART", default_value = "excerpts", hide = true)]
     pub(crate) keep: Keep,
 }
 

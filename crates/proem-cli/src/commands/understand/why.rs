@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use clap::{Args, ValueHint};
-use proem::build_shape::SourceShape;
 use proem::compare::why::{Elsewhere, FileAnswer, PromptPlace, Question, elsewhere, file, places};
 use proem::{Build, Caller, Workspace};
+use proem_api::{place_json, why_json};
 use proem_core::carrier::Carrier;
 use proem_core::file_outcome::Outcome;
 use proem_core::rendered::Span;
 use proem_core::source::Source;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::request::prompt_request;
 use crate::arguments::{Format, Output, PromptFlags};
@@ -88,10 +88,7 @@ pub(crate) fn run(arguments: &WhyArguments) -> Result<(), Failure> {
         _ => Vec::new(),
     };
     if arguments.output.format() == Format::Json {
-        print_json(&json!({
-            "places": found.iter().map(place_json).collect::<Vec<_>>(),
-            "elsewhere": others.iter().map(elsewhere_json).collect::<Vec<_>>(),
-        }))?;
+        print_json(&why_json(&found, &others))?;
     } else if !found.is_empty() {
         let described = found.iter().map(|place| described(&build, place, &paths));
         print(&described.collect::<Vec<_>>().join("\n"))?;
@@ -223,30 +220,4 @@ fn chain(text: &str, span: &Span, place: &PromptPlace<'_>, paths: &Paths) -> Str
 fn other(found: &Elsewhere, paths: &Paths) -> String {
     let why = flow(&format!("  {}\n", paths.in_text(&found.why)), output_columns(), "  ");
     format!("{}:{}\n{why}", paths.shown(&found.path), found.line)
-}
-
-fn place_json(place: &PromptPlace<'_>) -> Value {
-    let spans = place.spans.iter().map(|span| {
-        json!({
-            "start": span.bytes.start,
-            "end": span.bytes.end,
-            "stability": span.stability.word(),
-            "source": SourceShape::new(&span.source),
-            "template": span.template.as_ref().map(SourceShape::new),
-            "included_from": span.included_from.iter().map(SourceShape::new).collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "carrier": place.carrier.word(),
-        "start": place.bytes.start,
-        "end": place.bytes.end,
-        "line": place.line,
-        "section": place.section,
-        "frozen": place.is_frozen,
-        "spans": spans.collect::<Vec<_>>(),
-    })
-}
-
-fn elsewhere_json(found: &Elsewhere) -> Value {
-    json!({ "path": found.path, "line": found.line, "why": found.why })
 }

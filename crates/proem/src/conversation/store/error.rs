@@ -61,6 +61,19 @@ impl StoreError {
         Self::Damaged { what: what.into(), why: why.into() }
     }
 
+    /// Returns a stable word for the kind of error, the same through every interface.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Conflict { .. } => "conflict",
+            Self::Damaged { .. } => "store_damaged",
+            Self::Unavailable { .. }
+            | Self::TimedOut { .. }
+            | Self::Unusable { .. }
+            | Self::Invalid { .. } => "store_unavailable",
+        }
+    }
+
     /// Returns the fix, as a sentence for people.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

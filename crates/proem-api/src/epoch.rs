@@ -10,34 +10,35 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{EpochShape, carriers};
+use crate::shapes::{EpochShape, carriers};
 
 /// One epoch, with the source of every byte.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct EpochAnswer<'k> {
+pub struct EpochAnswer<'k> {
     /// The id of the conversation.
-    pub(crate) conversation: &'k str,
+    pub conversation: &'k str,
     /// The epoch.
-    pub(crate) epoch: EpochShape,
+    pub epoch: EpochShape,
     /// The frozen text of each carrier.
-    pub(crate) carriers: BTreeMap<&'static str, String>,
+    pub carriers: BTreeMap<&'static str, String>,
     /// The length of the prefix: the bytes of the system carrier that must not change.
-    pub(crate) prefix_bytes: usize,
+    pub prefix_bytes: usize,
     /// The sections, in order.
-    pub(crate) sections: Vec<SectionShape<'k>>,
+    pub sections: Vec<SectionShape<'k>>,
     /// The spans of all carriers, with the source of each.
-    pub(crate) spans: Vec<SpanShape<'k>>,
+    pub spans: Vec<SpanShape<'k>>,
     /// Notes about the prompt and its payload.
-    pub(crate) notes: Vec<NoteShape<'k>>,
+    pub notes: Vec<NoteShape<'k>>,
     /// The fields of a provider's request body, without messages, if a provider was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
-    pub(crate) payload: Option<Box<RawValue>>,
+    pub payload: Option<Box<RawValue>>,
 }
 
 impl<'k> EpochAnswer<'k> {
     /// Shows a kept epoch; `more` are notes about its payload.
-    pub(crate) fn new(kept: &'k LoadedEpoch, payload: Option<Box<RawValue>>, more: &'k [Note]) -> Self {
+    #[must_use]
+    pub fn new(kept: &'k LoadedEpoch, payload: Option<Box<RawValue>>, more: &'k [Note]) -> Self {
         let (head, frozen) = (&kept.head, &kept.frozen);
         Self {
             conversation: &head.conversation,

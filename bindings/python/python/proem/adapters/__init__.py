@@ -1,0 +1,1 @@
+"""Adapters for frameworks. Each is a module of its own, which needs its framework installed."""
