@@ -48,7 +48,7 @@ export interface RequestFields {
   first_user_text?: string | null
   firstUserText?: string | null
   prompt?: string | null
-  touched?: readonly unknown[] | null
+  touched?: readonly string[] | null
   images?: readonly object[] | null
   messages?: Messages | null
   per_prompt?: PerPrompt | null

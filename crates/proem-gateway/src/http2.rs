@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf, Bytes};
@@ -77,6 +78,7 @@ pub(crate) async fn exchange(
     let Client { reader, writer, buffer, is_half_closed } = client;
     let mut tap_up = tap.as_ref().map(Tap::request);
     let mut framing = head.framing.clone();
+    let is_sent = AtomicBool::new(false);
     let upload = async {
         loop {
             let mut content = Vec::new();
@@ -86,7 +88,8 @@ pub(crate) async fn exchange(
                 tap.push(&content);
             }
             if !content.is_empty() && pieces.send(Bytes::from(content)).await.is_err() {
-                return None;
+                // The provider reads no more; its response is still to come.
+                return std::future::pending().await;
             }
             if framing.is_done() {
                 break;
@@ -97,6 +100,7 @@ pub(crate) async fn exchange(
             }
         }
         drop(pieces);
+        is_sent.store(true, Ordering::Relaxed);
         if let Some(tap) = &mut tap_up {
             tap.end();
         }
@@ -116,7 +120,8 @@ pub(crate) async fn exchange(
     tokio::select! {
         biased;
         done = download => match done {
-            Some(true) if !*is_half_closed => Outcome::Next(None),
+            // The rest of a request must not be taken for another one.
+            Some(true) if !*is_half_closed && is_sent.load(Ordering::Relaxed) => Outcome::Next(None),
             Some(_) => Outcome::Close,
             None => Outcome::Reset,
         },

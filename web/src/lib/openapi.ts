@@ -770,7 +770,7 @@ export type RangeShape = {
 
 /** The price of a rebuild of the prompt. The messages after it are read again, too; their tokens are not known here. */
 export type RebuildPrice = {
-  /** The number of turns after which the rebuild is cheaper than the notice: 0 if it is at once, `null` if it never is or there is no notice to compare with. */
+  /** The number of turns after which the rebuild is cheaper than the notice: 0 if it is at once, `null` if it never is or without a notice. */
   cheaper_after_turns?: number | null;
   /** The unit of that comparison. */
   compared_by: CheaperAfter;

@@ -59,7 +59,7 @@ class CallFields(TypedDict, total=False):
     project: bool | None
     recalled: str | None
     first_user_text: str | None
-    touched: Sequence[Any] | None
+    touched: Sequence[str] | None
     images: Sequence[Mapping[str, Any]] | None
     messages: Messages | None
     per_prompt: PerPrompt | Mapping[str, Any] | None

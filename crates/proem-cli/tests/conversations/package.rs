@@ -116,8 +116,6 @@ impl Door for Package {
             Ok(text) => Ok(match action {
                 Action::Commit(_) => Answer::read(&text).only(&["epoch", "reason", "digest", "pending"]),
                 Action::Plan(_) => plan(&text),
-                Action::Fork(body) => ("fork", body.clone()),
-                Action::Spawn(body) => ("spawn", body.clone()),
                 Action::Show => epochs(&text),
                 _ => Answer::read(&text),
             }),
@@ -143,6 +141,8 @@ fn words(action: &Action) -> (&'static str, String) {
         Action::Active(names) => ("active", json!(names).to_string()),
         Action::Profile(name) => ("profile", name.clone()),
         Action::Resources(body) => ("resources", body.clone()),
+        Action::Fork(body) => ("fork", body.clone()),
+        Action::Spawn(body) => ("spawn", body.clone()),
         Action::Begin(body) => ("begin", body.clone()),
         Action::Commit(token) => ("commit", token.clone()),
         Action::Abort(token) => ("abort", token.clone()),

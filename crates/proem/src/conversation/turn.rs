@@ -79,7 +79,7 @@ impl Conversations {
         let Advanced { loaded, is_opened, built } = advanced;
         let epoch = &loaded.epoch;
         if epoch.head.number != number {
-            expected_miss = self.delivered_anew(&loaded)?.or(expected_miss);
+            expected_miss = self.delivers_opened(&loaded)?.or(expected_miss);
         }
         let mut notes = notes::of_start(&loaded, &update, caller, is_first || is_opened)?;
         notes.extend(is_other_session.then(notes::other_session));
@@ -163,7 +163,7 @@ impl Conversations {
     }
 
     /// Records that a turn delivers the prompt of an epoch that it opened itself, and returns the reason for the miss.
-    fn delivered_anew(&self, opened: &Arc<Loaded>) -> Result<Option<String>, ConversationError> {
+    fn delivers_opened(&self, opened: &Arc<Loaded>) -> Result<Option<String>, ConversationError> {
         let head = &opened.epoch.head;
         if opened.state.is_delivered(&head.digest) {
             return Ok(None);

@@ -186,7 +186,7 @@ impl Search<'_> {
 
     /// Notes misspelt names in the project: otherwise the user would not learn why such files have no effect.
     fn variants(&mut self, folder: &Path) {
-        // A file beside them is no reason to search again.
+        // A file beside them does not change what is found.
         let Ok(entries) = with_looks(|| read_dir(folder)).0 else { return };
         let names = entries
             .take(VARIANT_ENTRIES_MAX + 1)

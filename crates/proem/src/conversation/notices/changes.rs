@@ -33,7 +33,7 @@ pub(super) struct Change {
 /// The differences between the sources and what the model knows of them.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
-    /// Those to announce, in the order of the prompt.
+    /// The changes to announce, in the order of the prompt.
     pub(super) changes: Vec<Change>,
     /// True if a source changed whose section opens an epoch then.
     pub(super) thaws: bool,

@@ -41,7 +41,7 @@ pub struct RebuildPrice {
     /// The dollars that they cost more than from the cache; `null` if the model has no known prices.
     pub dollars: Option<f64>,
     /// The number of turns after which the rebuild is cheaper than the notice: 0 if it is at once, `null` if it never is or
-    /// there is no notice to compare with.
+    /// without a notice.
     pub cheaper_after_turns: Option<u64>,
     /// The unit of that comparison.
     pub compared_by: CheaperAfter,
