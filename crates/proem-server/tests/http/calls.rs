@@ -196,7 +196,7 @@ fn telemetry_events_become_calls_also_in_several_batches() {
     assert_eq!(done(&server, &logs(&[body])), json!({}));
     assert_eq!(done(&server, &Call::get("/calls"))["calls"], json!([]), "its numbers have not come");
     done(&server, &logs(std::slice::from_ref(&answer)));
-    done(&server, &logs(&[numbers.clone()]));
+    done(&server, &logs(std::slice::from_ref(&numbers)));
     done(&server, &logs(&call("req_2", 9, "Time 2", "0")));
     done(&server, &logs(&[answer, numbers]));
     let calls = done(&server, &Call::get("/calls"))["calls"].clone();
