@@ -6,7 +6,7 @@ use super::link::Link;
 use super::{Failure, StoreError};
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -131,6 +131,12 @@ CREATE TABLE proem_template (
         PRIMARY KEY (conversation, number)
     );
     CREATE INDEX proem_workspace_use_by_digest ON proem_workspace_use (digest);",
+    // The version of the template that an epoch begins with, and what its author says about a version.
+    "ALTER TABLE proem_epoch ADD COLUMN template_version bigint;
+    CREATE INDEX proem_epoch_by_template ON proem_epoch (template_version, conversation)
+        WHERE template_version IS NOT NULL;
+    ALTER TABLE proem_template ADD COLUMN message text;
+    ALTER TABLE proem_template ADD COLUMN is_draft boolean NOT NULL DEFAULT false;",
 ];
 
 /// The form of the epochs that this proem writes: the version of the tables that brought it.
