@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::comparison;
+use crate::comparison::{self, ToolDiff};
 
 /// Returns the texts of all carriers.
 #[must_use]
@@ -47,13 +47,27 @@ pub struct EpochShape {
     pub model: Option<String>,
     /// The time of its opening, in milliseconds since 1970.
     pub opened_at: i64,
+    /// The version of the stored template that it begins with, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template_version: Option<u64>,
 }
 
 impl From<EpochHead> for EpochShape {
     fn from(head: EpochHead) -> Self {
-        let EpochHead { number, reason, digest, fingerprint, profile, engine, cwd, model, opened_at, .. } =
-            head;
-        Self { epoch: number, reason, digest, fingerprint, profile, engine, cwd, model, opened_at }
+        let EpochHead { number, reason, digest, fingerprint, profile, engine, cwd, model, .. } = head;
+        let EpochHead { opened_at, template_version, .. } = head;
+        Self {
+            epoch: number,
+            reason,
+            digest,
+            fingerprint,
+            profile,
+            engine,
+            cwd,
+            model,
+            opened_at,
+            template_version,
+        }
     }
 }
 
@@ -134,21 +148,31 @@ impl ChangeAnswer {
         let epoch = Arc::clone(&plan.kept);
         let pending = conversations.pending(id)?;
         let changed = Changed { epoch, is_opened: false, pending, notes: Vec::new() };
-        let comparison = Some(comparison::compare_plan(plan, caller)?);
+        let stored = match plan.template_version {
+            Some(version) => conversations.store().template_version(version)?,
+            None => None,
+        };
+        let compared = comparison::compare_plan(plan, stored.and_then(|stored| stored.author), caller)?;
         let prices = Some(PricesShape { notice: plan.notice.clone(), rebuild: plan.rebuild.clone() });
-        Ok(Self { plan: Some(PlanShape::from(plan)), comparison, prices, ..Self::from(&changed) })
+        let plan = Some(PlanShape::new(plan, compared.tools, compared.is_volatile));
+        Ok(Self { plan, comparison: Some(compared.shape), prices, ..Self::from(&changed) })
     }
 }
 
 /// The changes that a rebuild would make.
 #[derive(Debug, Serialize, JsonSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own in a published shape")]
 pub struct PlanShape {
     /// True if the profile allows the rebuild.
     pub allowed: bool,
     /// True if the prompt would change.
     pub changed: bool,
+    /// True if only values would change that change by themselves, as clocks do: nothing was edited.
+    pub volatile_only: bool,
     /// True if the tools would change.
     pub tools_changed: bool,
+    /// The tools that would change, with both definitions.
+    pub tools: Vec<ToolDiff>,
     /// The sections that would change.
     pub sections: Vec<PlanSection>,
     /// The first byte of the prefix that would differ.
@@ -172,8 +196,9 @@ pub struct PlanSection {
     pub kind: &'static str,
 }
 
-impl From<&Plan> for PlanShape {
-    fn from(plan: &Plan) -> Self {
+impl PlanShape {
+    /// Describes a plan, with its tools and the kind of its differences.
+    fn new(plan: &Plan, tools: Vec<ToolDiff>, is_volatile: bool) -> Self {
         let kind = |kind: PendingKind| match kind {
             PendingKind::Changed => "changed",
             PendingKind::Added => "added",
@@ -187,7 +212,9 @@ impl From<&Plan> for PlanShape {
         Self {
             allowed: plan.is_allowed,
             changed: !plan.pending.is_empty(),
+            volatile_only: is_volatile && !plan.pending.is_empty(),
             tools_changed: plan.pending.tools,
+            tools,
             sections: sections.collect(),
             first_byte: plan.cost().map(|change| change.first_byte),
             lost_tokens_estimate: plan.cost().map(|change| change.lost_tokens()),
@@ -205,6 +232,8 @@ pub struct DiffAnswer {
     pub to: u64,
     /// The carriers that differ.
     pub carriers: Vec<CarrierDiff>,
+    /// The tools that differ.
+    pub tools: Vec<ToolDiff>,
     /// The first byte that differs, with its source, the cause of the change and its cost.
     #[schemars(with = "proem::compare::ComparisonShape<'static>")]
     pub comparison: Value,
@@ -214,11 +243,13 @@ impl DiffAnswer {
     /// Compares two epochs of a conversation.
     pub fn new(before: &LoadedEpoch, after: &LoadedEpoch, caller: Caller) -> Result<Self, Error> {
         let sides = (comparison::snapshot(before), comparison::snapshot(after));
+        let compared = comparison::compare_sides(&sides.0, &sides.1, caller)?;
         Ok(Self {
             from: before.head.number,
             to: after.head.number,
             carriers: difference(before.frozen.body(), after.frozen.body()),
-            comparison: comparison::compare_sides(&sides.0, &sides.1, caller)?,
+            tools: compared.tools,
+            comparison: compared.shape,
         })
     }
 }

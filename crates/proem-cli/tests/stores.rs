@@ -129,7 +129,7 @@ fn a_role_without_create_uses_tables_that_are_there() {
         &["store", "check", "--store", &app],
         3,
         &format!(
-            "error: cannot use the store {place}: its tables have version 3, this proem needs 7, and the role `app` may \
+            "error: cannot use the store {place}: its tables have version 3, this proem needs 8, and the role `app` may \
              not change them: permission denied for schema public\nhint: run `proem store migrate --store '{as_owner}'` as \
              the role that owns the tables; then {grant}\n"
         ),

@@ -83,6 +83,7 @@ macro_rules! limits {
 limits! {
     TEMPLATE_BYTES_MAX: usize = 1 << 20, "a template";
     AUTHOR_BYTES_MAX: usize = 200, "the name of a template's author";
+    VERSION_MESSAGE_BYTES_MAX: usize = 1_000, "the message of a template's version";
     DIAGNOSTICS_MAX: usize = 100, "problems of one template that are listed";
     JINJA_FUEL_MAX: usize = 100_000, "steps of a Jinja template";
     /// The parser recurses over them.
@@ -155,6 +156,7 @@ limits! {
     /// Counted for each path.
     IGNORE_COMPARISONS_MAX: usize = 50_000_000, "comparisons of paths with ignore patterns in a build";
     DIRECTORY_ENTRIES_MAX: usize = 200_000, "entries of one directory";
+    SEARCH_ENTRIES_MAX: usize = 200_000, "entries that a search for files visits";
     CHECK_ENTRIES_MAX: usize = 2_000_000, "entries of a project that `check --all` visits";
     CHECK_FILES_MAX: usize = 20_000, "files that `check --all` reads";
     CHECK_BYTES_MAX: usize = 256 << 20, "all files that `check --all` reads together";

@@ -16,8 +16,8 @@ use crate::error::ApiError;
 use crate::openapi::insight::insight_operations;
 use crate::shapes::{
     CallsAnswer, CallsPage, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
-    EpochAnswer, FilesAnswer, PreviewAnswer, RecordedAnswer, TemplateAnswer, TemplateBody, ValuesAnswer,
-    VariablesAnswer, VersionShape, VersionsAnswer, WorkspaceAnswer,
+    EpochAnswer, FilesAnswer, LabelBody, PreviewAnswer, RecordedAnswer, TemplateAnswer, TemplateBody,
+    ValuesAnswer, VariablesAnswer, VersionShape, VersionsAnswer, WorkspaceAnswer,
 };
 
 /// A method of a path.
@@ -173,10 +173,13 @@ fn editor_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
-            query: &[("dir", "string", "A directory of a workspace")],
+            query: &[
+                ("dir", "string", "A directory of a workspace; a search without it covers all workspaces"),
+                ("search", "string", "Words that the path below it has: the answer has all levels"),
+            ],
             answer: Some(reference::<FilesAnswer>(generator)),
             errors: &[503],
-            ..operation("get", "/files", "The entries of a directory of a workspace")
+            ..operation("get", "/files", "The entries of a directory, or a search for files")
         },
         Operation {
             body: Some(request.clone()),
@@ -239,6 +242,16 @@ fn template_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             answer: Some(reference::<VersionShape>(generator)),
             errors: &[404, 503],
             ..operation("get", "/system-prompt/versions/{version}", "One version of the template")
+        },
+        Operation {
+            body: Some(reference::<LabelBody>(generator)),
+            answer: Some(reference::<VersionShape>(generator)),
+            errors: &[404, 409, 413, 503],
+            ..operation(
+                "put",
+                "/system-prompt/versions/{version}/label",
+                "Make a version a draft, or a draft live",
+            )
         },
     ]
 }
@@ -549,7 +562,7 @@ fn describe(operation: &Operation, error: &Value) -> Value {
     let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> = in_path.map(|name| path_parameter(name, operation.path)).collect();
     for (name, kind, description) in operation.query {
-        let is_required = matches!(*name, "from" | "to" | "dir");
+        let is_required = matches!(*name, "from" | "to");
         let schema = match *kind {
             "integer" => json!({ "type": "integer", "minimum": 0 }),
             kind => json!({ "type": kind }),

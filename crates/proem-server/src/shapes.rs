@@ -10,6 +10,8 @@ pub(crate) use editor::{
 pub(crate) use preview::PreviewAnswer;
 pub(crate) use proem_api::{ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EpochAnswer};
 
+use std::collections::BTreeMap;
+
 use proem::conversation::RecordedCall;
 use proem::traffic::report::ReportNote;
 use proem_store::{TemplateHead, TemplateVersion};
@@ -25,9 +27,33 @@ pub(crate) struct TemplateBody {
     /// The author's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) author: Option<String>,
+    /// The author's words about the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// `draft` for a version that new conversations do not begin with; `live`, the default, for one that they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) label: Option<Label>,
     /// The version that it replaces. If the current version is another one, the request is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expected_version: Option<u64>,
+}
+
+/// The use of a version of the template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Label {
+    /// New conversations begin with it.
+    Live,
+    /// It is kept, and not used.
+    Draft,
+}
+
+/// A label for a version of the template.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LabelBody {
+    /// The label.
+    pub(crate) label: Label,
 }
 
 /// The template and its version.
@@ -38,9 +64,12 @@ pub(crate) struct TemplateAnswer {
     /// The version; missing for the base of the server's profile, which is used while none is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<u64>,
-    /// True if new conversations of the server's profile begin with it; false for a stored template that the profile
-    /// does not take.
+    /// True if new conversations of the server's profile begin with it; false for a draft, and for a stored template that
+    /// the profile does not take.
     pub(crate) used: bool,
+    /// `draft` for a draft; missing otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) label: Option<Label>,
 }
 
 /// Versions of the template, newest first.
@@ -65,20 +94,58 @@ pub(crate) struct VersionShape {
     pub(crate) author: Option<String>,
     /// The time of writing, in milliseconds since 1970.
     pub(crate) written_at: i64,
+    /// The author's words about the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// `live` for the version that new conversations begin with, `draft` for a draft; missing for an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) label: Option<Label>,
+    /// The number of conversations with an epoch that begins with this version.
+    pub(crate) conversations: u64,
 }
 
-impl From<TemplateVersion> for VersionShape {
-    fn from(version: TemplateVersion) -> Self {
-        let TemplateVersion { version, text, author, written_at } = version;
-        Self { version, bytes: text.len(), template: Some(text), author, written_at }
+/// The label of each version, and the number of conversations that use it.
+#[derive(Debug, Default)]
+pub(crate) struct VersionUse {
+    /// The version that new conversations begin with.
+    pub(crate) live: Option<u64>,
+    /// The number of conversations by version.
+    pub(crate) conversations: BTreeMap<u64, u64>,
+}
+
+impl VersionUse {
+    fn label(&self, version: u64, is_draft: bool) -> Option<Label> {
+        if is_draft { Some(Label::Draft) } else { (self.live == Some(version)).then_some(Label::Live) }
     }
-}
 
-impl From<TemplateHead> for VersionShape {
-    fn from(head: TemplateHead) -> Self {
-        let TemplateHead { version, bytes, author, written_at } = head;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Self { version, bytes, template: None, author, written_at }
+    /// Puts a version into its shape.
+    pub(crate) fn version(&self, version: TemplateVersion) -> VersionShape {
+        let TemplateVersion { version, text, author, written_at, message, is_draft } = version;
+        VersionShape {
+            version,
+            bytes: text.len(),
+            template: Some(text),
+            author,
+            written_at,
+            message,
+            label: self.label(version, is_draft),
+            conversations: self.conversations.get(&version).copied().unwrap_or(0),
+        }
+    }
+
+    /// Puts a version without its text into its shape.
+    pub(crate) fn head(&self, head: TemplateHead) -> VersionShape {
+        let TemplateHead { version, bytes, author, written_at, message, is_draft } = head;
+        VersionShape {
+            version,
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            template: None,
+            author,
+            written_at,
+            message,
+            label: self.label(version, is_draft),
+            conversations: self.conversations.get(&version).copied().unwrap_or(0),
+        }
     }
 }
 

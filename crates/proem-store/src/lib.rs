@@ -49,9 +49,9 @@ pub use proem::conversation::{
 };
 pub use proem::store::{
     Batch, CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead,
-    Epoch, EpochEntry, EpochHead, EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore, Page,
-    Query, References, StateRecord, Store, StoreError, TemplateHead, TemplateStore, TemplateVersion,
-    TrafficStore, WorkspaceRecord, WorkspaceStore, is_conversation_id, is_page_key,
+    Epoch, EpochEntry, EpochHead, EpochKey, EpochRow, Explanation, History, Maintenance, MemoryStore,
+    NewTemplate, Page, Query, References, StateRecord, Store, StoreError, TemplateHead, TemplateStore,
+    TemplateVersion, TrafficStore, WorkspaceRecord, WorkspaceStore, is_conversation_id, is_page_key,
 };
 use proem::store::{columns, record, workspace};
 pub use sqlite::SqliteStore;

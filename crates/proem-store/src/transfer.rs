@@ -11,7 +11,7 @@ use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Epoch, EpochHead, Query, TemplateVersion, check_text};
+use crate::record::{Epoch, EpochHead, NewTemplate, Query, TemplateVersion, check_text};
 use crate::{
     Commit, Current, Explanation, LoadedEpoch, StateRecord, Store, StoreError, WorkspaceRecord,
     is_conversation_id,
@@ -310,8 +310,14 @@ impl Reader<'_> {
     }
 
     fn import_template(&mut self, template: &TemplateVersion) -> Result<(), TransferError> {
-        TemplateVersion::check(&template.text, template.author.as_deref())
-            .map_err(|why| self.unstorable(&why))?;
+        let TemplateVersion { text, author, message, .. } = template;
+        let new = NewTemplate {
+            text,
+            author: author.as_deref(),
+            message: message.as_deref(),
+            ..NewTemplate::default()
+        };
+        new.check().map_err(|why| self.unstorable(&why))?;
         match self.store.template_version(template.version)? {
             Some(known) if known.text == template.text => self.counts.known_templates += 1,
             Some(_) => return Err(self.conflict(&format!("version {} of the template", template.version))),

@@ -75,6 +75,7 @@ pub(crate) fn epoch(conversation: &str, number: u64, text: &str) -> Epoch {
             model: number.is_multiple_of(2).then(|| "claude-opus-5".to_owned()),
             has_turn: true,
             opened_at: 1_000 + i64::try_from(number).unwrap(),
+            template_version: None,
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,

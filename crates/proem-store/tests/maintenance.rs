@@ -36,6 +36,7 @@ fn epoch(conversation: &str, text: &str) -> Epoch {
             model: None,
             has_turn: false,
             opened_at: 1_000,
+            template_version: None,
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,

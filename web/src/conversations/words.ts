@@ -3,11 +3,11 @@
 const REASONS: Record<string, string> = {
   startup: "first turn",
   reload: "reload",
-  compaction: "history compacted",
-  tools: "other tools",
-  cwd: "other working directory",
-  resources: "other resources",
-  profile: "other profile",
+  compaction: "compacted",
+  tools: "tools changed",
+  cwd: "working directory changed",
+  resources: "resources changed",
+  profile: "profile changed",
 };
 
 /** A word from a newer server stays as it is. */

@@ -1,6 +1,6 @@
 // The tokens of a prompt by section, and within a section by how often its parts change.
 
-import type { Preview, SectionStats, Stability } from "../lib/api.ts";
+import type { Preview, SectionStats, Stability, Stats } from "../lib/api.ts";
 import { stabilityRank } from "../lib/stability.ts";
 
 export interface Segment {
@@ -36,6 +36,10 @@ function share(section: SectionStats, bytes: Map<Stability, number>): Segment[] 
     return tokens > 0 ? [{ section, stability, tokens }] : [];
   });
 }
+
+/** True if a model would cache a longer prefix, and caches nothing of this one. A warm turn can still read the history. */
+export const isTooShort = ({ min_tokens, prefix_tokens, warm }: Pick<Stats, "min_tokens" | "prefix_tokens" | "warm">): boolean =>
+  min_tokens != null && min_tokens > prefix_tokens && (warm?.read ?? 0) === 0;
 
 const CACHED: Record<SectionStats["cached"], string> = {
   yes: "cached",

@@ -7,6 +7,7 @@ export type OpenDialog =
   | { kind: "conflict" }
   | { kind: "history" }
   | { kind: "help" }
+  | { kind: "glossary" }
   | { kind: "file"; gesture: Gesture };
 
 const state = $state<{ open: OpenDialog | null }>({ open: null });

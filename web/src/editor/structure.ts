@@ -134,7 +134,9 @@ const look = EditorView.theme({
   ".cm-tag-if, .cm-tag-else, .cm-tag-endif": { color: "var(--keyword)" },
   ".cm-tag-problem": { color: "var(--danger)", fontWeight: "400" },
   ".cm-tag-partner": { boxShadow: "0 0 0 1.5px var(--keyword)", backgroundColor: "var(--keyword-soft)" },
-  ".cm-unused, .cm-unused .cm-tag": { color: "var(--muted)", fontStyle: "italic", opacity: "0.85" },
+  // Marks lie in each other in no certain order.
+  ".cm-unused, .cm-unused .cm-tag, .cm-tag .cm-unused": { color: "var(--muted)", fontStyle: "italic" },
+  ".cm-unused .cm-tag-variable, .cm-tag-variable:has(.cm-unused)": { backgroundColor: "transparent !important" },
 });
 
 export const templateStructure = [structure, partners, linkedField, look];

@@ -4,15 +4,15 @@ import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { lintKeymap } from "@codemirror/lint";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
-import { EditorView, drawSelection, highlightActiveLineGutter, keymap, lineNumbers, placeholder, rectangularSelection } from "@codemirror/view";
+import { Compartment, EditorState } from "@codemirror/state";
+import { EditorView, closeHoverTooltips, drawSelection, hasHoverTooltips, highlightActiveLineGutter, keymap, lineNumbers, placeholder, rectangularSelection } from "@codemirror/view";
 import type { Range } from "../lib/api.ts";
 import { codeTheme, markdownColours } from "../lib/code-theme.ts";
 import { difference } from "../lib/difference.ts";
 import { visibleCharacters } from "../lib/visible-characters.ts";
 import { templateCompletion, type CompletionSources } from "./completion.ts";
 import { reachOf } from "./answer.ts";
-import { structure, tagAt, templateStructure } from "./structure.ts";
+import { answered, structure, tagAt, templateStructure } from "./structure.ts";
 
 const HINT = "Write the prompt here. Type [ for a value or a condition, or pick a variable.";
 
@@ -20,6 +20,8 @@ export interface TemplateEvents {
   changed(): void;
   /** The part of the template that belongs to the tag under the pointer or at the cursor, in offsets of the last answer. */
   point(range: Range | null): void;
+  /** The cursor was moved by the user, or the text at it changed. */
+  cursor(position: number): void;
 }
 
 // Clipboards of some systems end lines with CR LF. That would put invisible bytes into the prompt, unless the template
@@ -38,7 +40,24 @@ const typedOverSelection = EditorView.domEventHandlers({
   },
 });
 
-function pointing({ point }: TemplateEvents) {
+// The tooltip of a problem, which F8 opens, goes with Escape and when the template is left: it must not lie under a dialog.
+const closedTooltips = [
+  keymap.of([{
+    key: "Escape",
+    run: (view) => {
+      if (!hasHoverTooltips(view.state)) return false;
+      view.dispatch({ effects: closeHoverTooltips });
+      return true;
+    },
+  }]),
+  EditorView.domEventHandlers({
+    blur: (_, view) => {
+      if (hasHoverTooltips(view.state)) view.dispatch({ effects: closeHoverTooltips });
+    },
+  }),
+];
+
+function pointing({ point, cursor }: TemplateEvents) {
   let last: Range | null = null;
   const say = (view: EditorView, position: number | null) => {
     const tag = position === null ? null : tagAt(view.state, position);
@@ -56,8 +75,18 @@ function pointing({ point }: TemplateEvents) {
     }),
     EditorView.updateListener.of((update) => {
       if (update.selectionSet || update.focusChanged) say(update.view, atCursor(update.view));
+      const isAnswered = update.transactions.some(({ effects }) => effects.some((effect) => effect.is(answered)));
+      // After this update: what listens may change other views.
+      if (update.view.hasFocus && (update.selectionSet || isAnswered)) queueMicrotask(() => cursor(update.view.state.selection.main.head));
     }),
   ];
+}
+
+const editing = new Compartment();
+
+/** Allows edits, or forbids them. */
+export function setEditing(view: EditorView, allowed: boolean): void {
+  view.dispatch({ effects: editing.reconfigure(EditorState.readOnly.of(!allowed)) });
 }
 
 export function createTemplateView(doc: string, sources: CompletionSources, on: TemplateEvents): EditorView {
@@ -69,10 +98,11 @@ export function createTemplateView(doc: string, sources: CompletionSources, on: 
         EditorState.lineSeparator.of("\n"),
         EditorView.contentAttributes.of({ "aria-label": "Template", tabindex: "0", spellcheck: "false", autocapitalize: "off", "data-home": "" }),
         EditorView.lineWrapping,
+        editing.of(EditorState.readOnly.of(false)),
         lineNumbers(), highlightActiveLineGutter(), drawSelection(), rectangularSelection(),
         history(), search({ top: true }), highlightSelectionMatches(), placeholder(HINT),
         markdownColours,
-        visibleCharacters, pastedLines, typedOverSelection, templateStructure,
+        closedTooltips, visibleCharacters, pastedLines, typedOverSelection, templateStructure,
         autocompletion({ override: [templateCompletion(sources)], icons: false, activateOnTyping: true }),
         keymap.of([...completionKeymap, ...lintKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
         EditorView.updateListener.of((update) => update.docChanged && on.changed()),

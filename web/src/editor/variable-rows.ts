@@ -12,8 +12,12 @@ export const VARIABLE_HEIGHT = 44;
 /** The content of the tag: a variable with a free name ends with its colon. */
 export const keyOf = ({ type, name, dynamic }: Variable): string => (dynamic ? `${type}:` : `${type}:${name}`);
 
-/** Variables whose key, description or value holds every word of the search, grouped by type in their order. */
-export function rowsOf(variables: readonly Variable[], search: string): Row[] {
+/** The groups that are of most use, first: what stands in a prompt because of the project, then the rest in its order. */
+const FIRST = ["file", "git", "project", "prompt"];
+
+/** Variables whose key, description or value holds every word of the search, grouped by type; those that the template uses
+    come first in their group. */
+export function rowsOf(variables: readonly Variable[], search: string, uses: ReadonlyMap<string, number> = new Map()): Row[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const groups = new Map<string, Variable[]>();
   for (const variable of variables) {
@@ -24,7 +28,11 @@ export function rowsOf(variables: readonly Variable[], search: string): Row[] {
   }
   const rows: Row[] = [];
   let top = 0;
-  for (const [type, group] of groups) {
+  const rank = (type: string) => (FIRST.indexOf(type) + FIRST.length + 1) % (FIRST.length + 1);
+  const ordered = [...groups].sort(([a], [b]) => rank(a) - rank(b));
+  for (const [type, unsorted] of ordered) {
+    const isUsed = (variable: Variable) => Number((uses.get(keyOf(variable)) ?? 0) > 0);
+    const group = unsorted.toSorted((a, b) => isUsed(b) - isUsed(a));
     rows.push({ kind: "heading", type, count: group.length, top, height: HEADING_HEIGHT });
     top += HEADING_HEIGHT;
     for (const variable of group) {

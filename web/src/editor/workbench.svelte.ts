@@ -3,8 +3,8 @@
 
 import { Text, Transaction } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
-import { api, isAbort, type Editor, type Range, type Span, type Template, type Variable } from "../lib/api.ts";
-import { announce } from "../lib/announce.svelte.ts";
+import { api, isAbort, type Editor, type Preview, type PromptRequest, type Range, type Span, type Template, type Variable } from "../lib/api.ts";
+import { toast } from "../lib/toast.svelte.ts";
 import { once, patiently, Wait } from "../lib/connection.svelte.ts";
 import { settings } from "../lib/settings.svelte.ts";
 import { setup } from "../lib/setup.svelte.ts";
@@ -15,12 +15,15 @@ import { LivePreview } from "./live-preview.svelte.ts";
 import { asides, setAside, type Aside } from "./set-aside.ts";
 import { linked, placeNow } from "./structure.ts";
 import { createTemplateView, replaceText } from "./template-view.ts";
+import { Trial } from "./trial.svelte.ts";
+import { keyOf } from "./variable-rows.ts";
 
 const DRAFT_QUIET_MS = 400;
 const textOf = (text: string) => Text.of(text.split("\n"));
 
 export class Workbench {
   readonly settings = settings;
+  readonly trial = new Trial();
   readonly view: EditorView;
   readonly preview: LivePreview;
 
@@ -42,11 +45,20 @@ export class Workbench {
   draftSafe = $state(true);
   /** The spans that belong to what is pointed at in the template. */
   lit = $state.raw<ReadonlySet<Span>>(new Set());
+  /** The span that the template's cursor made, to be kept in sight. */
+  cursorSpan = $state.raw<Span | null>(null);
+  /** The file that is shown in the template's place. */
+  file = $state.raw<{ path: string; line: number } | null>(null);
+  /** The preview of the stored template in the same folder, to compare prices with. */
+  baseline = $state.raw<Preview | null>(null);
 
+  /** The template had the focus: its cursor is where the user left it. */
+  #visited = false;
   #drafts: DraftKeeper | undefined;
   #stored = textOf("");
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
   #variablesAbort: AbortController | undefined;
+  #baselineAbort: AbortController | undefined;
 
   constructor() {
     this.view = createTemplateView("", {
@@ -55,8 +67,67 @@ export class Workbench {
     }, {
       changed: () => this.#changed(),
       point: (range) => this.#pointTemplate(range),
+      cursor: (position) => this.#showCursor(position),
     });
-    this.preview = new LivePreview(this.view, (template) => this.settings.request(template));
+    this.view.contentDOM.addEventListener("focus", () => (this.#visited = true), { once: true });
+    this.preview = new LivePreview(this.view, (template) => this.request(template));
+  }
+
+  /** The request for a template, with the values to try. */
+  request(template?: string): PromptRequest {
+    return { ...this.settings.request(template), ...this.trial.request };
+  }
+
+  /** The profile does not use the stored template: nothing can be edited for it. */
+  get locked(): boolean {
+    const profile = this.setup?.profiles.find(({ name }) => name === this.settings.profile);
+    return profile !== undefined && !profile.stored_template;
+  }
+
+  /** The number of times that the template uses each variable. */
+  get uses(): ReadonlyMap<string, number> {
+    const uses = new Map<string, number>();
+    for (const { key, kind } of this.preview.answer?.tags ?? []) {
+      if (key && (kind === "variable" || kind === "if")) uses.set(key, (uses.get(key) ?? 0) + 1);
+    }
+    return uses;
+  }
+
+  /** The value of a variable in the folder; null if it is absent. */
+  valueOf(key: string): string | null {
+    const variable = this.variables?.find((each) => !each.dynamic && keyOf(each) === key);
+    return variable === undefined ? "" : variable.absent ? null : (variable.value ?? "");
+  }
+
+  /** Forgets the prices of the stored template: the folder, the model or the stored version is another one. */
+  dropBaseline(): void {
+    this.#baselineAbort?.abort();
+    this.#baselineAbort = undefined;
+    this.baseline = null;
+  }
+
+  /** Sees to it that the prices of the stored template are known. While nothing is edited, they are those of the prompt. */
+  fillBaseline(shown: Preview): void {
+    if (!this.dirty) {
+      this.baseline = shown;
+      return;
+    }
+    if (this.baseline || this.#baselineAbort) return;
+    const { signal } = (this.#baselineAbort = new AbortController());
+    patiently(() => api.preview(this.request(this.storedText), signal), signal).then(
+      (preview) => {
+        if (!signal.aborted) this.baseline = preview;
+      },
+      // Without an answer the price of the edit is not shown.
+      () => {},
+    );
+  }
+
+  goToLine(number: number): void {
+    const { doc } = this.view.state;
+    if (!Number.isInteger(number) || number < 1 || number > doc.lines) return;
+    const { from } = doc.line(number);
+    this.view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
   }
 
   /** The choices of the server, once the template is here too. */
@@ -168,12 +239,18 @@ export class Workbench {
     }, () => {});
   }
 
-  async save(author: string): Promise<void> {
+  async save({ author, message, draft }: { author: string; message: string; draft: boolean }): Promise<void> {
     const template = this.text;
-    const saved = await once(() =>
-      api.saveTemplate({ template, expected_version: this.baseVersion, ...(author ? { author } : {}) }));
+    const saved = await once(() => api.saveTemplate({
+      template,
+      expected_version: this.baseVersion,
+      ...(author ? { author } : {}),
+      ...(message ? { message } : {}),
+      ...(draft ? { label: "draft" as const } : {}),
+    }));
     this.adopt({ template, version: saved.version });
-    announce(`Saved as version ${saved.version}`);
+    const effect = draft ? "It is a draft: new conversations do not use it." : "New conversations use it; running ones keep their frozen prompt.";
+    toast(`Saved as version ${saved.version}. ${effect}`);
   }
 
   replace(text: string): void {
@@ -184,7 +261,7 @@ export class Workbench {
     this.#variablesAbort?.abort();
     const { signal } = (this.#variablesAbort = new AbortController());
     try {
-      const { variables } = await patiently(() => api.variables(this.settings.request(), signal), signal, this.variablesWait);
+      const { variables } = await patiently(() => api.variables(this.request(), signal), signal, this.variablesWait);
       if (signal.aborted) return;
       this.variables = variables;
       this.variablesError = null;
@@ -200,6 +277,11 @@ export class Workbench {
   }
 
   use(gesture: Gesture, key: string): void {
+    if (this.locked) return;
+    // Where the user never put the cursor, the end is the place that breaks the least of the cache.
+    if (!this.#visited && this.view.state.selection.main.empty && this.view.state.selection.main.head === 0) {
+      this.view.dispatch({ selection: { anchor: this.view.state.doc.length } });
+    }
     applyGesture(this.view, gesture, key);
   }
 
@@ -213,6 +295,18 @@ export class Workbench {
   #pointTemplate(range: Range | null): void {
     const { answer } = this.preview;
     this.lit = range && answer ? spansFrom(answer, range) : new Set();
+  }
+
+  /** Keeps in sight what the text at the cursor becomes. */
+  #showCursor(position: number): void {
+    const { answer } = this.preview;
+    if (!answer || this.preview.behind) return;
+    for (const [span, origin] of answer.origins) {
+      if (origin.start <= position && position < origin.end) {
+        this.cursorSpan = span;
+        return;
+      }
+    }
   }
 
   /** Highlights the origin of the part of the prompt under the pointer. */

@@ -1,7 +1,7 @@
 // The client of `proem serve`. Every failure is an ApiError, so that pages have one thing to show.
 
 import type {
-  Agent, Change, Conversation, ConversationItem, Diff, Editor, Files, FrozenEpoch, Note, Preview, PromptRequest, Template,
+  Agent, Change, Conversation, ConversationItem, Diff, Editor, Files, FrozenEpoch, Label, Note, Preview, PromptRequest, Template,
   Variable, Version,
 } from "./shapes.ts";
 
@@ -96,12 +96,13 @@ export const api = {
 
   template: (signal?: AbortSignal) => call<Template>("/system-prompt", { signal }),
   /** `expected_version: 0` means that nothing is stored yet. */
-  saveTemplate: (body: { template: string; author?: string; expected_version?: number }) =>
+  saveTemplate: (body: { template: string; author?: string; message?: string; label?: Label; expected_version?: number }) =>
     call<Template>("/system-prompt", { method: "PUT", body }),
   versions: (query: { before?: number; limit?: number; text?: boolean } = {}, signal?: AbortSignal) =>
     call<{ versions: Version[] }>("/system-prompt/versions", { query, signal }),
   version: (n: number, signal?: AbortSignal) =>
     call<Version & { template: string }>(`/system-prompt/versions/${n}`, { signal }),
+  label: (n: number, label: Label) => call<Version>(`/system-prompt/versions/${n}/label`, { method: "PUT", body: { label } }),
   restore: (n: number) => call<Template>(`/system-prompt/versions/${n}/restore`, { method: "POST" }),
 
   preview: (request: PromptRequest, signal?: AbortSignal) =>
@@ -110,6 +111,8 @@ export const api = {
     call<{ variables: Variable[]; notes: Note[] }>("/preview/variables", { method: "POST", body: request, signal }),
   compat: (cwd: string, signal?: AbortSignal) => call<{ agents: Agent[] }>("/compat", { query: { cwd }, signal }),
   files: (dir: string, signal?: AbortSignal) => call<Files>("/files", { query: { dir }, signal }),
+  /** The files and folders below `dir`, or in all workspaces, whose path has every word of the search. */
+  searchFiles: (search: string, dir?: string, signal?: AbortSignal) => call<Files>("/files", { query: { search, dir }, signal }),
 
   /** Trades the token for a cookie that scripts cannot read. Do not keep the token. */
   session: (token: string) => call<void>("/session", { method: "POST", bearer: token }),

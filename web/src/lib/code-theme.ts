@@ -2,10 +2,12 @@
 
 import { Decoration, EditorView, MatchDecorator, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { STABILITIES } from "./api.ts";
+import { isVolatile } from "./stability.ts";
 
 const stabilities = Object.fromEntries(
   STABILITIES.flatMap((stability) => [
-    [`.cm-stability-${stability}`, { backgroundColor: `var(--${stability}-tint)` }],
+    // Stable text has no tint: colour is for what changes by itself.
+    ...(isVolatile(stability) ? [[`.cm-stability-${stability}`, { backgroundColor: `var(--${stability}-tint)` }] as const] : []),
     [`.cm-letter-${stability}`, { color: `var(--${stability})` }],
   ]),
 );

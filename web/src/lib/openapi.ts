@@ -300,6 +300,8 @@ export type DiffAnswer = {
   from: number;
   /** The number of the later epoch. */
   to: number;
+  /** The tools that differ. */
+  tools: ToolDiff[];
 };
 
 /** Something that differs. */
@@ -354,6 +356,8 @@ export type EntryShape = {
   kind: string;
   /** The name. */
   name: string;
+  /** The whole path, in the answer to a search; `name` is then the path below the directory. */
+  path?: string | null;
 };
 
 /** One epoch, with the source of every byte. */
@@ -396,6 +400,8 @@ export type EpochShape = {
   profile: string;
   /** The reason for which it was opened. */
   reason: string;
+  /** The version of the stored template that it begins with, if it does. */
+  template_version?: number | null;
 };
 
 /** Tokens by price class. */
@@ -524,6 +530,15 @@ export type JudgedCall = {
   why?: string | null;
 };
 
+/** The use of a version of the template. */
+export type Label = "live" | "draft";
+
+/** A label for a version of the template. */
+export type LabelBody = {
+  /** The label. */
+  label: Label;
+};
+
 /** The time of answered requests, from the buckets of a histogram: each figure is the upper bound of its bucket. */
 export type LatencyShape = {
   /** The number of requests. */
@@ -580,6 +595,16 @@ export type ModelPrice = {
   output?: number | null;
   /** The company that makes it. */
   vendor: string;
+};
+
+/** The prices of a model, in US dollars for a million tokens. */
+export type ModelPricesShape = {
+  /** Input read from the cache. */
+  cache_read?: number | null;
+  /** Input written to the cache. */
+  cache_write?: number | null;
+  /** Input that is not cached. */
+  input?: number | null;
 };
 
 /** A model. */
@@ -720,8 +745,12 @@ export type PlanShape = {
   lost_tokens_estimate?: number | null;
   /** The sections that would change. */
   sections: PlanSection[];
+  /** The tools that would change, with both definitions. */
+  tools: ToolDiff[];
   /** True if the tools would change. */
   tools_changed: boolean;
+  /** True if only values would change that change by themselves, as clocks do: nothing was edited. */
+  volatile_only: boolean;
 };
 
 /** A prompt that was built and not stored. */
@@ -736,6 +765,8 @@ export type PreviewAnswer = {
   notes: TracedNote[];
   /** The length of the prefix: the bytes of the system carrier that must not change. */
   prefix_bytes: number;
+  /** The prices of the model, where they are known. */
+  prices?: ModelPricesShape | null;
   /** The sections, in order. */
   sections: SectionShape[];
   /** The spans of all carriers, with the source of each. */
@@ -1179,9 +1210,11 @@ export type TagShape = {
 
 /** The template and its version. */
 export type TemplateAnswer = {
+  /** `draft` for a draft; missing otherwise. */
+  label?: Label | null;
   /** The text. */
   template: string;
-  /** True if new conversations of the server's profile begin with it; false for a stored template that the profile does not take. */
+  /** True if new conversations of the server's profile begin with it; false for a draft, and for a stored template that the profile does not take. */
   used: boolean;
   /** The version; missing for the base of the server's profile, which is used while none is stored. */
   version?: number | null;
@@ -1193,6 +1226,10 @@ export type TemplateBody = {
   author?: string | null;
   /** The version that it replaces. If the current version is another one, the request is refused. */
   expected_version?: number | null;
+  /** `draft` for a version that new conversations do not begin with; `live`, the default, for one that they do. */
+  label?: Label | null;
+  /** The author's words about the change. */
+  message?: string | null;
   /** The text. */
   template: string;
 };
@@ -1217,6 +1254,18 @@ export type Tool = {
   name: string;
   /** One line for the prompt. */
   snippet?: string | null;
+};
+
+/** A tool that differs. */
+export type ToolDiff = {
+  /** The later definition; missing for a tool that is gone. */
+  after?: string | null;
+  /** The earlier definition, as JSON on several lines; missing for a new tool. */
+  before?: string | null;
+  /** `added`, `removed` or `changed`. */
+  kind: string;
+  /** The name of the tool. */
+  name: string;
 };
 
 /** A tool as providers get it. */
@@ -1388,6 +1437,12 @@ export type VersionShape = {
   author?: string | null;
   /** The length of the text in bytes. */
   bytes: number;
+  /** The number of conversations with an epoch that begins with this version. */
+  conversations: number;
+  /** `live` for the version that new conversations begin with, `draft` for a draft; missing for an earlier version. */
+  label?: Label | null;
+  /** The author's words about the change. */
+  message?: string | null;
   /** The text; missing with `text=false`. */
   template?: string | null;
   /** The version, from 1. */

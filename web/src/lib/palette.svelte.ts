@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 
 export interface Entry {
   label: string;
-  /** What tells it from others of the same name, such as a path or a value. */
+  /** The difference to others of the same name, such as a path or a value. */
   detail?: string;
   /** The keys that do the same. */
   keys?: string;

@@ -87,7 +87,7 @@ class Route {
     location.hash = address;
   }
 
-  /** Changes the query in place: what a person types or chooses is no step of the browser's history. */
+  /** Changes the query in place: typed and chosen values do not become steps of the browser's history. */
   set(change: QueryChange): void {
     const next = this.with(change);
     if (next === this.#hash) return;

@@ -15,8 +15,12 @@ export class Settings {
 
   readonly cwd = $derived(joined(this.workspace, this.folder));
 
+  /** The model was chosen once, even if the choice was none. */
+  hasModel = false;
+
   constructor() {
     const kept = stored();
+    this.hasModel = typeof kept.model === "string";
     for (const field of ["workspace", "folder", "profile", "model"] as const) {
       if (typeof kept[field] === "string") this[field] = kept[field];
     }
@@ -53,6 +57,14 @@ export class Settings {
       this.profile = profile ?? profiles[0]?.name ?? "";
     }
     if (this.model && !models.models.some(({ name }) => name === this.model)) this.model = "";
+  }
+
+  /** Begins with a model, where none was chosen: without one no price is shown. */
+  begin(model: string | null | undefined, { models: { models } }: Editor): void {
+    if (this.hasModel) return;
+    const known = models.find(({ name }) => name === model) ?? models.find(({ vendor }) => vendor === "anthropic") ?? models[0];
+    this.model = known?.name ?? "";
+    this.hasModel = true;
   }
 
   /** The values for an address. */

@@ -16,8 +16,12 @@ class Setup {
   async load(): Promise<void> {
     this.error = null;
     try {
-      const value = await patiently(() => api.editor(), undefined, this.wait);
+      const [value, newest] = await Promise.all([
+        patiently(() => api.editor(), undefined, this.wait),
+        settings.hasModel ? null : patiently(() => api.conversations({ limit: 1 })).catch(() => null),
+      ]);
       settings.fit(value);
+      settings.begin(newest?.conversations[0]?.model, value);
       if (isShownFor()) settings.adopt(route.query, value);
       this.value = value;
     } catch (error) {

@@ -38,6 +38,7 @@ export type Variable = Exact<Api.ValueShape, Stable>;
 export type Editor = Api.EditorAnswer;
 export type Template = Api.TemplateAnswer;
 export type Version = Api.VersionShape;
+export type Label = Api.Label;
 export type Files = Exact<Api.FilesAnswer, { entries: Exact<Api.EntryShape, { kind: "file" | "directory" }>[] }>;
 
 export type ConversationItem = Api.ConversationShape;
@@ -45,6 +46,7 @@ export type Epoch = Api.EpochShape;
 export type Conversation = Exact<Api.ConversationAnswer, { notes: Note[] }>;
 export type FrozenEpoch = Exact<Api.EpochAnswer, { sections: Section[]; spans: Span[]; notes: Note[] }>;
 export type CarrierDiff = Api.CarrierDiff;
+export type ToolDiff = Api.ToolDiff;
 export type Plan = Api.PlanShape;
 export type Change = Api.ChangeAnswer;
 export type Diff = Api.DiffAnswer;

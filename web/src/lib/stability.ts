@@ -13,6 +13,9 @@ const WORDS: Record<Stability, string> = {
   turn: "changes with every turn",
 };
 
+/** True if it changes by itself, without an edit: with the day, or with every turn. */
+export const isVolatile = (stability: Stability): boolean => stability === "day" || stability === "turn";
+
 export const stabilityWords = (stability: Stability): string => WORDS[stability] ?? stability;
 export const stabilityLetter = (stability: Stability): string => stability.charAt(0).toUpperCase();
 export const stabilityRank = (stability: Stability): number => STABILITIES.indexOf(stability);

@@ -7,7 +7,7 @@ const SHOWN_MS = 6_000;
 export interface Toast {
   id: number;
   text: string;
-  /** What can be done about it. */
+  /** The action that it offers. */
   action?: { label: string; run(): void };
 }
 

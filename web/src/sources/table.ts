@@ -6,9 +6,3 @@ import type { Agent } from "../lib/api.ts";
 export function filesOf(agents: readonly Agent[]): string[] {
   return [...new Set(agents.flatMap(({ files }) => files.map(({ path }) => path)))].toSorted();
 }
-
-/** A path from the folder on, where it lies below it. */
-export function shortPath(path: string, folder: string): string {
-  const inside = folder.endsWith("/") ? folder : `${folder}/`;
-  return path.startsWith(inside) ? path.slice(inside.length) : path;
-}

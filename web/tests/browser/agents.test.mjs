@@ -17,7 +17,7 @@ it("every agent's files are in the table, with why not", async ({ page, server }
   const of = (title) => words[titles.indexOf(title) - 1];
   assert.equal(titles.length, 10);
   assert.deepEqual([of("Claude Code"), of("Codex"), of("opencode")], ["yes", "–", "shadowed"]);
-  await page.getByText("rules of 0.169.0, as the agent itself was seen to do").waitFor();
+  await page.getByText("Rules for 0.169.0, verified by running it").waitFor();
   await accessible(page, "the agents");
   await shots(page, "agents");
 });
@@ -26,6 +26,6 @@ it("a folder that is not allowed is refused", { allow: [/403/] }, async ({ page,
   await page.goto(`${server.url}/#/sources`);
   await page.getByRole("columnheader", { name: "Codex" }).waitFor();
   await page.getByRole("textbox", { name: "Folder" }).fill("/etc");
-  await page.getByRole("button", { name: "Look there" }).click();
+  await page.getByRole("button", { name: "Check folder" }).click();
   await page.getByText("The folder could not be looked at").waitFor();
 });

@@ -48,10 +48,10 @@ it("a template over the limit says so, and is kept", { allow: [/400/] }, async (
   await put("short\n");
   const editor = await openEditor(page, server);
   await editor.write("x".repeat(MIB + 1));
-  await editor.pane("Template").getByText(/at most 1\.0 MiB/).waitFor();
+  await editor.pane("Template").getByText(/at most 1,048,576/).waitFor();
   await page.reload();
   await page.getByText(/Your unsaved text of .* is back/).waitFor();
-  await editor.pane("Template").getByText(/at most 1\.0 MiB/).waitFor();
+  await editor.pane("Template").getByText(/at most 1,048,576/).waitFor();
 });
 
 // A server has a few dozen variables of its own: only their number is made up.
@@ -66,6 +66,7 @@ it("5,000 variables are searched and inserted", async ({ page, server }) => {
   }
   await page.route("**/preview/variables", (route) => route.fulfill({ json: { variables, notes } }));
   const editor = await openEditor(page, server);
+  await editor.openVariables();
   await editor.variables.getByText("5,000").waitFor();
   const rows = await editor.variables.getByRole("listitem").count();
   assert.ok(rows < 200, `${rows} rows are drawn`);

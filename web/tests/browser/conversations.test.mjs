@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { accessible, bench, fits, NARROW, shots, SMALLEST } from "./bench.mjs";
-import { tabTo } from "./editor.mjs";
+import { hoverText, tabTo } from "./editor.mjs";
 
 const { it, server } = bench();
 const CONVERSATIONS = 120;
@@ -16,7 +16,7 @@ it("an empty list says how to make a conversation", async ({ page, server }) => 
   await accessible(page, "the empty list");
   await shots(page, "conversations-empty");
   await turn("c-1");
-  await page.getByRole("button", { name: "Look again" }).click();
+  await page.getByRole("button", { name: "Refresh" }).click();
   await page.getByRole("link", { name: "c-1" }).waitFor();
 });
 
@@ -68,7 +68,7 @@ it("the frozen prompt stays when a file changes, with its sources", async ({ pag
   await prompt.getByText("Run the tests").waitFor();
   assert.equal(await prompt.getByText("Run the linter").count(), 0);
   await page.getByText("cached up to here").waitFor();
-  await prompt.getByText("Run the tests").hover();
+  await hoverText(page, prompt, "Run the tests");
   await page.getByText(/AGENTS\.md:1/).first().waitFor();
   await accessible(page, "a frozen prompt");
   await shots(page, "conversation");
@@ -78,11 +78,11 @@ it("drift names sections, the first byte and lost tokens, and a reload takes it 
   server.write("AGENTS.md", "Run the tests before you say that something works.\n");
   await turn("drifting");
   await page.goto(`${server.url}/#/conversations/drifting/drift`);
-  await page.getByText("Nothing changed: what would be built now is what epoch 1 has.").waitFor();
+  await page.getByText("Sources have not changed since epoch 1.").waitFor();
   server.write("AGENTS.md", "Run the linter before you say that something works.\n");
-  await page.getByRole("button", { name: "Check again" }).click();
+  await page.getByRole("button", { name: "Refresh" }).click();
   await page.getByText("context changed, on the carrier system").waitFor();
-  await page.getByText("First byte that differs").waitFor();
+  await page.getByRole("region", { name: "Causes" }).getByText(/AGENTS\.md was edited/).waitFor();
   await page.getByText(/about [\d,]+ tokens of the prefix/).waitFor();
   const difference = page.getByRole("region", { name: "Difference on the carrier system" });
   await difference.getByRole("textbox", { name: "Epoch 1" }).getByText("Run the tests").waitFor();
@@ -134,7 +134,7 @@ it("epochs say why they were opened, and which have the same bytes", async ({ pa
   await page.goto(`${server.url}/#/conversations/reasons`);
   const epochs = page.getByRole("navigation", { name: "Epochs" });
   await epochs.getByText("first turn").waitFor();
-  await epochs.getByText("history compacted").waitFor();
+  await epochs.getByText("compacted").waitFor();
   await epochs.getByText("the same bytes as before").waitFor();
 });
 
@@ -178,7 +178,7 @@ it("a conversation is deleted only after a question", async ({ page, server }) =
   await dialog.waitFor({ state: "detached" });
   assert.equal((await server.ask("/conversations/doomed")).conversation, "doomed");
   await page.getByRole("button", { name: "Delete…" }).click();
-  await dialog.getByRole("button", { name: "Delete for ever" }).click();
+  await dialog.getByRole("button", { name: "Delete permanently" }).click();
   await page.getByRole("heading", { name: "Conversations" }).waitFor();
   await page.getByText("Conversation doomed is deleted.").waitFor();
   await assert.rejects(server.ask("/conversations/doomed"), /404/);
@@ -186,7 +186,7 @@ it("a conversation is deleted only after a question", async ({ page, server }) =
 
 it("a conversation that is not there says so", { allow: [/404/] }, async ({ page, server }) => {
   await page.goto(`${server.url}/#/conversations/nobody`);
-  const alert = page.getByRole("alert").filter({ hasText: "there is no conversation `nobody`" });
+  const alert = page.getByRole("alert").filter({ hasText: "there is no conversation nobody" });
   await alert.waitFor();
   await turn("nobody");
   await alert.getByRole("button", { name: "Try again" }).click();
@@ -265,4 +265,53 @@ it("nothing is wider than a narrow screen", { viewport: NARROW }, async ({ page,
     const width = await page.evaluate(() => document.querySelector("main:not(.away)").scrollWidth);
     assert.ok(width <= NARROW.width, `${rest || "the list"} is ${width} wide`);
   }
+});
+
+it("a change of tools is a cause with its place and price, and its definition is shown", async ({ page, server }) => {
+  await turn("tooled", { model: "claude-opus-5", tools: [{ name: "read", description: "Reads a file." }] });
+  await server.ask("/conversations/tooled/tools", { tools: [{ name: "read", description: "Reads a file." }, { name: "fetch", description: "Fetches a page." }] }, "PUT");
+  await page.goto(`${server.url}/#/conversations/tooled/epochs/2/differences`);
+  const causes = page.getByRole("region", { name: "Causes" });
+  await causes.getByText("the tool fetch was added").waitFor();
+  await causes.getByText(/tool definitions, from byte/).waitFor();
+  await causes.getByText(/^[\d,]+ tokens? not read from the cache, \$0\.\d{6} with claude-opus-5$/).waitFor();
+  const tool = page.getByRole("region", { name: "Difference of the tool fetch" });
+  await tool.getByText("Fetches a page.").waitFor();
+  await accessible(page, "the causes of a difference");
+});
+
+it("drift is about the current epoch, whichever was looked at", async ({ page, server }) => {
+  server.write("AGENTS.md", "One.\n");
+  await turn("current");
+  server.write("AGENTS.md", "Two.\n");
+  await server.ask("/conversations/current/reload", undefined, "POST");
+  await page.goto(`${server.url}/#/conversations/current/epochs/1`);
+  await page.getByRole("link", { name: "Epoch 1" }).and(page.locator("[aria-current=page]")).waitFor();
+  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Drift" }).click();
+  await page.getByText("Sources have not changed since epoch 2.").waitFor();
+  await page.getByRole("link", { name: "Epoch 2" }).and(page.locator("[aria-current=page]")).waitFor();
+  assert.equal(await page.evaluate(() => location.hash), "#/conversations/current/drift");
+});
+
+it("the payload is that of the model's own provider", async ({ page, server }) => {
+  await turn("vendor", { model: "deepseek-v4-pro" });
+  await page.goto(`${server.url}/#/conversations/vendor/payload`);
+  await page.getByRole("textbox", { name: "Payload for deepseek" }).waitFor();
+  assert.equal(await page.getByRole("combobox", { name: "Provider" }).inputValue(), "deepseek");
+});
+
+it("a clock alone does not ask for a reload", async ({ page, server }) => {
+  await turn("clock", { profile: "template", template: "It is [system:time]." });
+  await page.goto(`${server.url}/#/conversations/clock/drift`);
+  await page.getByText("Only volatile values moved since epoch 1, such as a clock.").waitFor();
+  assert.equal(await page.locator("button.primary").count(), 0);
+});
+
+it("drift names the versions of the template and the author", async ({ page, server }) => {
+  const { version } = await server.ask("/system-prompt", { template: "Be calm.\n" }, "PUT");
+  await turn("versioned", { profile: "template" });
+  await server.ask("/system-prompt", { template: "Be quick.\n", author: "Miguel" }, "PUT");
+  await page.goto(`${server.url}/#/conversations/versioned/drift`);
+  await page.getByText("Sources changed since epoch 1.").waitFor();
+  await page.getByText(`template version ${version} → ${version + 1}, saved by Miguel`).waitFor();
 });

@@ -18,6 +18,11 @@ export function editorOf(page) {
   const editor = {
     template, prompt, variables, pane,
     cost: pane("Cost"),
+    /** Shows the figures below the findings. */
+    async openCost() {
+      const button = pane("Cost").getByRole("button", { name: "Details" });
+      if ((await button.getAttribute("aria-expanded")) !== "true") await button.click();
+    },
     state: page.getByRole("status").filter({ hasText: /Built-in template|Version \d/ }),
 
     async ready(profile) {
@@ -59,7 +64,14 @@ export function editorOf(page) {
       ).catch(async () => assert.equal((await prompt.locator(".cm-line").allTextContents()).join("\n"), text));
     },
 
+    /** Opens the drawer of variables, where it is closed. */
+    async openVariables() {
+      const button = page.getByRole("button", { name: /^Variables/ });
+      if (!(await variables.isVisible()) && (await button.isVisible())) await button.click();
+    },
+
     async variable(key) {
+      await editor.openVariables();
       await page.getByRole("searchbox", { name: "Search variables" }).fill(key);
       const row = variables.getByRole("listitem").filter({ has: page.getByRole("button", { name: `More for ${key}`, exact: true }) });
       await row.waitFor();
@@ -83,6 +95,27 @@ async function paste(locator, text) {
     clipboardData.setData("text/plain", text);
     element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
   }, text);
+}
+
+/** Points at a text in an element: stable text of a prompt is in no element of its own. */
+export async function hoverText(page, locator, text) {
+  const place = await locator.evaluate((element, text) => {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const at = node.data.indexOf(text);
+      if (at < 0) continue;
+      node.parentElement.scrollIntoView({ block: "center" });
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.setEnd(node, at + text.length);
+      const { x, y, width, height } = range.getBoundingClientRect();
+      return { x: x + width / 2, y: y + height / 2 };
+    }
+    return null;
+  }, text);
+  assert.ok(place, `${text} is not in sight`);
+  await page.mouse.move(place.x, place.y);
+  return place;
 }
 
 /** Presses Tab until the element has the focus. */

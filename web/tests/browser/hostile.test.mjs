@@ -110,6 +110,7 @@ it("hidden characters in values of variables are shown by their number", async (
     await route.fulfill({ response, json: answer });
   });
   const editor = await openEditor(page, server);
+  await editor.openVariables();
   const row = editor.variables.getByRole("listitem").filter({ hasText: "evil‹U+202E›" });
   await row.getByText("x‹U+202E›y ‹U+0007›").waitFor();
   assert.equal(await row.locator(".value").evaluate((element) => getComputedStyle(element).unicodeBidi), "isolate");

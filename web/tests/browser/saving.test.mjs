@@ -28,7 +28,7 @@ it("a template is saved after a look at the difference, and is there after a rel
   await dialog.getByRole("textbox", { name: "Your text" }).getByText("First text.").waitFor();
   await accessible(page, "the dialog before saving");
   await shots(page, "editor-save");
-  await dialog.getByLabel("Your name, if you like").fill("Ada");
+  await dialog.getByLabel("Your name (optional)").fill("Ada");
   await dialog.getByRole("button", { name: "Save", exact: true }).click();
   await editor.state.getByText("Version 1").waitFor();
   assert.equal(await page.getByText("unsaved", { exact: true }).count(), 0);
@@ -83,7 +83,7 @@ it("history compares versions and prompts, and restores one", async ({ page, ser
   await dialog.getByRole("textbox", { name: "Text in the editor" }).getByText("three").waitFor();
   await dialog.getByRole("radio", { name: `Compare from version ${version - 1}` }).check();
   await dialog.getByRole("textbox", { name: `Version ${version - 1}` }).getByText("one").waitFor();
-  await dialog.getByRole("radio", { name: "the prompt it makes here" }).check();
+  await dialog.getByRole("radio", { name: "Rendered prompt, this folder" }).check();
   await dialog.getByRole("textbox", { name: "Text in the editor" }).getByText("on main, three").waitFor();
   await accessible(page, "the history");
   await shots(page, "editor-history");
@@ -104,7 +104,7 @@ it("a conflict shows both texts, and saving mine keeps theirs in the history", {
   const theirs = await put("theirs\n");
   await page.getByRole("button", { name: "Save…" }).click();
   await page.getByRole("dialog", { name: "Save the template" }).getByRole("button", { name: "Save", exact: true }).click();
-  const dialog = page.getByRole("dialog", { name: "Another version was saved in the meantime" });
+  const dialog = page.getByRole("dialog", { name: / saved version \d+ while you were editing$/ });
   await dialog.getByRole("textbox", { name: `Theirs, version ${theirs.version}` }).getByText("theirs").waitFor();
   const yours = dialog.getByRole("textbox", { name: "Yours, editable" });
   await yours.getByText("mine").waitFor();
@@ -126,7 +126,7 @@ it("a conflict can wait, and taking theirs can be undone", { allow: [/409/] }, a
   const editor = await openEditor(page, server);
   await editor.write("mine again\n");
   await put("theirs again\n");
-  const dialog = page.getByRole("dialog", { name: "Another version was saved in the meantime" });
+  const dialog = page.getByRole("dialog", { name: / saved version \d+ while you were editing$/ });
   const save = async () => {
     await page.getByRole("button", { name: "Save…" }).click();
     await page.getByRole("dialog", { name: "Save the template" }).getByRole("button", { name: "Save", exact: true }).click();
@@ -297,7 +297,7 @@ for (const viewport of [NARROW, SMALLEST]) {
     await editor.write(Array.from({ length: 200 }, (_, line) => `[line:${line}] of a long text`).join("\n"));
     await page.getByRole("button", { name: "Save…" }).click();
     const dialog = page.getByRole("dialog", { name: "Save the template" });
-    for (const name of ["Save", "Go on writing", "Close"]) {
+    for (const name of ["Save", "Keep editing", "Close"]) {
       const button = dialog.getByRole("button", { name, exact: true });
       const { x, y, width, height } = await button.boundingBox();
       assert.ok(x >= 0 && y >= 0 && x + width <= viewport.width && y + height <= viewport.height, `${name} is out of sight`);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { accessible, bench, fits, NARROW, shots, SMALLEST } from "./bench.mjs";
-import { editorOf, openEditor, tabTo } from "./editor.mjs";
+import { editorOf, hoverText, openEditor, tabTo } from "./editor.mjs";
 
 const { it } = bench();
 
@@ -92,8 +92,8 @@ it("a problem is underlined, and its fix is applied and undone", async ({ page, 
   const editor = await openEditor(page, server);
   await editor.write("[if git:branch]open");
   await editor.template.locator(".cm-lintRange-warning").getByText("[if git:branch]").waitFor();
-  await editor.pane("Template").getByText(/^1 problem/).click();
-  await editor.pane("Template").getByText("`[if git:branch]` is never closed and stays as text").waitFor();
+  await editor.pane("Template").getByText(/^\d problem/).click();
+  await editor.pane("Template").getByText("[if git:branch] is never closed and stays as text").waitFor();
   await accessible(page, "a problem");
   await editor.pane("Template").getByRole("button", { name: "add [endif] at the end" }).click();
   await editor.expectText("[if git:branch]open[endif]");
@@ -108,22 +108,24 @@ it("a piece of the prompt and its tag show each other", async ({ page, server })
   const editor = await openEditor(page, server);
   await editor.write("You are on [git:branch] now.");
   await editor.expectPrompt("You are on main now.");
-  await editor.prompt.getByText("main", { exact: true }).hover();
+  await hoverText(page, editor.prompt, "main");
   await editor.template.locator(".cm-linked").getByText("[git:branch]").waitFor();
   await editor.pane("Prompt").getByText("[git:branch]").first().waitFor();
   await editor.template.getByText("[git:branch]").hover();
   await editor.prompt.locator(".cm-linked").getByText("main").waitFor();
+  await editor.template.click({ position: { x: 5, y: 5 } });
 });
 
 it("the cost names the tag that breaks the cache, and goes to it", async ({ page, server }) => {
   const editor = await openEditor(page, server);
   await page.getByRole("combobox", { name: "Model" }).selectOption("claude-opus-5");
   await editor.write(`It is [system:time].\n${"You are careful. ".repeat(300)}`);
-  await editor.cost.getByText("What breaks the cache").waitFor();
+  await editor.openCost();
+  await editor.cost.getByText(/Every new conversation re-pays [\d,]+ tokens \(\$0\.0\d+\)\./).waitFor();
   await editor.cost.getByRole("row", { name: /cold/ }).waitFor();
   await editor.cost.getByRole("row", { name: /warm/ }).waitFor();
   await accessible(page, "the cost");
-  await editor.cost.getByRole("button", { name: /\[system:time\] stands at token/ }).click();
+  await editor.cost.getByRole("button", { name: /Every new conversation re-pays/ }).click();
   assert.equal(await page.evaluate(() => document.getSelection().toString()), "[system:time]");
   await page.getByRole("combobox", { name: "Model" }).selectOption("");
 });
@@ -200,6 +202,7 @@ it("nothing is wider than the smallest screen", { viewport: SMALLEST }, async ({
 it("a warm turn that costs more is explained", async ({ page, server }) => {
   const editor = await openEditor(page, server);
   await page.getByRole("combobox", { name: "Model" }).selectOption("claude-opus-5");
+  await editor.openCost();
   await editor.write("short");
   await editor.cost.getByText(/The frozen part is shorter than the [\d,]+ tokens from which on claude-opus-5 caches/).waitFor();
   await editor.write("You are careful. ".repeat(1_000));
@@ -208,6 +211,7 @@ it("a warm turn that costs more is explained", async ({ page, server }) => {
 
 it("the cost has lines and letters where the system takes colours away", { forcedColors: "active" }, async ({ page, server }) => {
   const editor = await openEditor(page, server, { profile: "default" });
+  await editor.openCost();
   const part = editor.cost.locator(".part").first();
   await part.waitFor();
   assert.match(await part.textContent(), /[A-Z]/);
@@ -217,7 +221,7 @@ it("the cost has lines and letters where the system takes colours away", { force
 
 it("a hint is shown as it is", { allow: [/400/] }, async ({ page, server }) => {
   const editor = await openEditor(page, server);
-  const hints = [["docs/request.md describes the fields", "docs/request.md describes the fields."], ["is this still proem?", "is this still proem?"]];
+  const hints = [["docs/request.md describes the fields", "docs/request.md describes the fields."], ["is this still proem?", "Is this still proem?"]];
   for (const [hint, shown] of hints) {
     await page.route("**/preview", (route) => route.fulfill({ status: 400, json: { code: "bad", message: "no", hint } }));
     await editor.write(hint);

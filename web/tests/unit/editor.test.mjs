@@ -136,8 +136,10 @@ test("paths are relative below the directory and whole elsewhere", () => {
 test("variables are grouped by type, and every word of a search must be there", () => {
   const variable = (type, name, value) => ({ type, name, description: "", stability: "user", value });
   const all = [variable("git", "branch", "main"), variable("file", "x"), variable("git", "status", " M")];
-  assert.deepEqual(rowsOf(all, "").map((row) => row.key ?? row.type), ["git", "git:branch", "git:status", "file", "file:x"]);
+  assert.deepEqual(rowsOf(all, "").map((row) => row.key ?? row.type), ["file", "file:x", "git", "git:branch", "git:status"]);
   assert.deepEqual(rowsOf(all, "git MAIN").map((row) => row.key ?? row.type), ["git", "git:branch"]);
+  const used = new Map([["git:status", 2]]);
+  assert.deepEqual(rowsOf(all, "git", used).map((row) => row.key ?? row.type), ["git", "git:status", "git:branch"]);
   const many = rowsOf(Array.from({ length: 5000 }, (_, index) => variable("t", `v${index}`)), "");
   assert.deepEqual(rowsBetween(many, 32 + 44 * 100, 32 + 44 * 102).map(({ key }) => key), ["t:v100", "t:v101"]);
 });

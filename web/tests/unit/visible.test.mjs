@@ -22,7 +22,9 @@ test("a message keeps its tabs and line breaks, a line has none", () => {
   assert.equal(visibleLine("abc😀def", 5), "abc…");
 });
 
-test("a hint gets a full stop only where one is missing, and no capital letter", () => {
+test("a hint gets a full stop only where one is missing, and a capital where it begins with a word", () => {
   assert.equal(sentence("docs/request.md describes it"), "docs/request.md describes it.");
-  for (const text of ["is this still proem?", "run `npm ci`", "done."]) assert.equal(sentence(text), text);
+  assert.equal(sentence("is this still proem?"), "Is this still proem?");
+  assert.equal(sentence("run `npm ci`"), "Run `npm ci`");
+  assert.equal(sentence("done."), "done.");
 });

@@ -25,6 +25,9 @@ use crate::shapes::{
 /// Maximum number of files in one answer.
 const FILES_MAX: usize = 1000;
 
+/// Maximum length of a search, in bytes.
+const SEARCH_BYTES_MAX: usize = 1000;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditorQuery {
@@ -34,7 +37,8 @@ pub(super) struct EditorQuery {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FilesQuery {
-    dir: String,
+    dir: Option<String>,
+    search: Option<String>,
 }
 
 /// Returns the profiles, models, providers and limits that the editor offers.
@@ -87,27 +91,66 @@ fn shape(profiles: &Profiles, listed: ProfileEntry) -> ProfileShape {
     ProfileShape { name: listed.name, description, syntax, stored_template }
 }
 
-/// Lists a directory of a workspace.
+/// Lists a directory of a workspace, or searches one, or all of them.
 pub(super) async fn files(
     State(app): Shared,
     QueryParams(query): QueryParams<FilesQuery>,
 ) -> Result<Json<FilesAnswer>, ApiError> {
-    let FilesQuery { dir } = query;
+    let FilesQuery { dir, search } = query;
+    if search.as_ref().is_some_and(|search| search.len() > SEARCH_BYTES_MAX) {
+        let message = format!("`search` has more than {SEARCH_BYTES_MAX} bytes");
+        return Err(ApiError::bad_request(message));
+    }
     let answer = app
-        .work(move |app| {
-            let roots: &[PathBuf] = &app.options.workspaces;
-            let listing = Some(Path::new(&dir))
-                .filter(|dir| dir.is_absolute())
-                .and_then(|dir| directory_listing::list(dir, roots, FILES_MAX));
-            // The answer must not reveal whether a directory outside exists.
-            let listing = listing.ok_or_else(|| match Path::new(&dir) {
-                path if path.is_absolute() && app.lies_inside(path) => ApiError::no_directory(&dir),
-                _ => ApiError::forbidden_cwd("the directory is not in a workspace of this server"),
-            })?;
-            Ok(FilesAnswer::new(dir, listing))
+        .work(move |app| match (dir, search) {
+            (Some(dir), None) => app.listed(dir),
+            (None, None) => Err(ApiError::bad_request("the query is invalid: missing field `dir`")
+                .with_hint("name a directory with `dir`, or search all workspaces with `search`")),
+            (dir, Some(search)) => app.searched(dir, &search),
         })
         .await?;
     Ok(Json(answer))
+}
+
+impl App {
+    fn listed(&self, dir: String) -> Result<FilesAnswer, ApiError> {
+        let roots: &[PathBuf] = &self.options.workspaces;
+        let listing = Some(Path::new(&dir))
+            .filter(|dir| dir.is_absolute())
+            .and_then(|dir| directory_listing::list(dir, roots, FILES_MAX));
+        let listing = listing.ok_or_else(|| self.no_listing(&dir))?;
+        Ok(FilesAnswer::new(dir, listing))
+    }
+
+    /// Searches a directory, or all workspaces. A server without a workspace has no files, which succeeds.
+    fn searched(&self, dir: Option<String>, text: &str) -> Result<FilesAnswer, ApiError> {
+        let roots: &[PathBuf] = &self.options.workspaces;
+        let folders = match &dir {
+            Some(dir) => vec![PathBuf::from(dir)],
+            None => roots.to_vec(),
+        };
+        let mut answer = FilesAnswer::empty(dir.unwrap_or_default());
+        for folder in folders {
+            let found = Some(&folder)
+                .filter(|folder| folder.is_absolute())
+                .and_then(|folder| directory_listing::search(folder, roots, text, FILES_MAX));
+            match found {
+                Some((found, is_cut)) => answer.extend(&folder, found, is_cut),
+                None if answer.dir.is_empty() => {}
+                None => return Err(self.no_listing(&answer.dir)),
+            }
+        }
+        answer.cut(FILES_MAX);
+        Ok(answer)
+    }
+
+    /// Returns the error for a directory that cannot be listed. It must not reveal whether a directory outside exists.
+    fn no_listing(&self, dir: &str) -> ApiError {
+        match Path::new(dir) {
+            path if path.is_absolute() && self.lies_inside(path) => ApiError::no_directory(dir),
+            _ => ApiError::forbidden_cwd("the directory is not in a workspace of this server"),
+        }
+    }
 }
 
 /// Returns every variable with its value in the working directory of a request.

@@ -72,6 +72,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/system-prompt/versions", get(template::versions)),
         ("/system-prompt/versions/{version}", get(template::version)),
         ("/system-prompt/versions/{version}/restore", post(template::restore)),
+        ("/system-prompt/versions/{version}/label", put(template::label)),
         ("/preview", post(preview::preview)),
         ("/preview/variables", post(editor::values)),
         ("/workspaces", post(workspaces::put)),

@@ -23,9 +23,10 @@ pub(super) async fn preview(State(app): Shared, text: BodyText) -> Result<Respon
             let preview = app.engine.preview(&request, app.caller())?;
             let models = Models::load(&request, app.caller())?;
             let (stats, more) = stats(&preview.build, &request, None, &models, &DeliverOptions::default())?;
-            let breaks = breaks(&preview.build, request.model.as_deref().and_then(|name| models.find(name)));
+            let model = request.model.as_deref().and_then(|name| models.find(name));
+            let breaks = breaks(&preview.build, model);
             let template = request.template.as_deref().unwrap_or_default();
-            let answer = PreviewAnswer::new(template, &preview, stats, &breaks, &more);
+            let answer = PreviewAnswer::new(template, &preview, stats, &breaks, &more).with_prices(model);
             serde_json::to_vec(&answer).map_err(|_| ApiError::internal())
         })
         .await?;

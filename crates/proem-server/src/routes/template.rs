@@ -3,10 +3,11 @@
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use proem::{ProfileBase, Request};
 use proem_core::limit::TEMPLATE_BYTES_MAX;
 use proem_core::variable::Variable;
-use proem_store::{StoreError, TemplateVersion};
+use proem_store::{NewTemplate, TemplateVersion};
 use serde::Deserialize;
 
 use super::Shared;
@@ -14,7 +15,8 @@ use super::body::{BodyText, QueryParams};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::shapes::{
-    TemplateAnswer, TemplateBody, VariableShape, VariablesAnswer, VersionShape, VersionsAnswer,
+    Label, LabelBody, TemplateAnswer, TemplateBody, VariableShape, VariablesAnswer, VersionShape, VersionUse,
+    VersionsAnswer,
 };
 
 /// Maximum number of versions in one answer.
@@ -29,10 +31,18 @@ impl App {
     }
 
     /// Describes a stored template.
-    fn stored(&self, TemplateVersion { text, version, .. }: TemplateVersion) -> TemplateAnswer {
+    fn stored(&self, stored: TemplateVersion) -> TemplateAnswer {
+        let TemplateVersion { text, version, is_draft, .. } = stored;
         // The template is stored, whether or not the profile of this server can be read.
-        let used = self.own_base().is_ok_and(|base| base.takes_stored_template);
-        TemplateAnswer { template: text, version: Some(version), used }
+        let used = !is_draft && self.own_base().is_ok_and(|base| base.takes_stored_template);
+        let label = is_draft.then_some(Label::Draft);
+        TemplateAnswer { template: text, version: Some(version), used, label }
+    }
+
+    /// Reads the version that new conversations begin with, and the number of conversations of each version.
+    fn version_use(&self) -> Result<VersionUse, ApiError> {
+        let live = self.store().live_version()?;
+        Ok(VersionUse { live, conversations: self.store().template_uses()? })
     }
 
     /// Returns the request with the stored template as its base, unless it brings one or its profile takes none.
@@ -40,7 +50,7 @@ impl App {
         let has_base =
             request.system.is_some() || request.template.is_some() || request.instruction.is_some();
         if !has_base
-            && let Some(stored) = self.store().template()?
+            && let Some(stored) = self.store().live_template()?
             && proem::takes_stored_template(&request, self.caller())?
         {
             request.template = Some(stored.text);
@@ -49,14 +59,15 @@ impl App {
     }
 }
 
-/// Returns the stored template, or the base of the server's profile if none is stored or the store fails.
+/// Returns the newest version of the template, or the base of the server's profile if none is stored or the store fails.
 pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiError> {
     let answer = app
-        .work(|app| match app.store().template() {
-            Ok(Some(found)) => Ok(app.stored(found)),
-            Ok(None) | Err(_) => {
-                Ok(TemplateAnswer { template: app.own_base()?.text, version: None, used: true })
+        .work(|app| {
+            if let Ok(Some(found)) = app.store().template() {
+                return Ok(app.stored(found));
             }
+            let template = app.own_base()?.text;
+            Ok(TemplateAnswer { template, version: None, used: true, label: None })
         })
         .await?;
     Ok(Json(answer))
@@ -65,24 +76,28 @@ pub(super) async fn get(State(app): Shared) -> Result<Json<TemplateAnswer>, ApiE
 /// Stores a new version.
 pub(super) async fn put(State(app): Shared, text: BodyText) -> Result<Json<TemplateAnswer>, ApiError> {
     let body: TemplateBody = text.json()?;
-    check(&body.template, body.author.as_deref())?;
-    let TemplateBody { template, author, expected_version } = body;
-    let answer = app
-        .work(move |app| {
-            let stored = app.store().put_template(&template, author.as_deref(), expected_version)?;
-            Ok(app.stored(stored))
-        })
-        .await?;
+    check(&new_of(&body))?;
+    let answer = app.work(move |app| Ok(app.stored(app.store().add_template(&new_of(&body))?))).await?;
     Ok(Json(answer))
 }
 
-fn check(template: &str, author: Option<&str>) -> Result<(), ApiError> {
-    if template.len() > TEMPLATE_BYTES_MAX {
-        let message =
-            format!("the template has {} bytes, and {TEMPLATE_BYTES_MAX} are allowed", template.len());
-        return Err(ApiError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+fn new_of(body: &TemplateBody) -> NewTemplate<'_> {
+    NewTemplate {
+        text: &body.template,
+        author: body.author.as_deref(),
+        message: body.message.as_deref(),
+        is_draft: body.label == Some(Label::Draft),
+        expected: body.expected_version,
     }
-    TemplateVersion::check(template, author).map_err(ApiError::bad_request)
+}
+
+fn check(new: &NewTemplate<'_>) -> Result<(), ApiError> {
+    let length = new.text.len();
+    if length > TEMPLATE_BYTES_MAX {
+        let message = format!("the template has {length} bytes, and {TEMPLATE_BYTES_MAX} are allowed");
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+    }
+    new.check().map_err(ApiError::bad_request)
 }
 
 /// Returns the variables that templates may use.
@@ -106,11 +121,13 @@ pub(super) async fn versions(
     let most = limit.unwrap_or(VERSIONS_MAX).clamp(1, VERSIONS_MAX);
     let versions = app
         .work(move |app| -> Result<Vec<VersionShape>, ApiError> {
+            let versions = app.version_use()?;
             if text {
                 let whole = app.store().template_versions(before, most)?;
-                return Ok(whole.into_iter().map(VersionShape::from).collect());
+                return Ok(whole.into_iter().map(|version| versions.version(version)).collect());
             }
-            Ok(app.store().template_heads(before, most)?.into_iter().map(VersionShape::from).collect())
+            let heads = app.store().template_heads(before, most)?;
+            Ok(heads.into_iter().map(|head| versions.head(head)).collect())
         })
         .await?;
     Ok(Json(VersionsAnswer { versions }))
@@ -135,8 +152,39 @@ pub(super) async fn version(
     version: Result<Path<u64>, PathRejection>,
 ) -> Result<Json<VersionShape>, ApiError> {
     let Ok(Path(version)) = version else { return Err(not_a_version()) };
-    let found = app.work(move |app| Ok(app.store().template_version(version)?)).await?;
-    Ok(Json(found.ok_or_else(|| no_version(version))?.into()))
+    let found = app
+        .work(move |app| {
+            let found = app.store().template_version(version)?.ok_or_else(|| no_version(version))?;
+            Ok(app.version_use()?.version(found))
+        })
+        .await?;
+    Ok(Json(found))
+}
+
+/// Makes a version a draft, or a draft live. Returns the version.
+pub(super) async fn label(
+    State(app): Shared,
+    version: Result<Path<u64>, PathRejection>,
+    text: BodyText,
+) -> Result<Json<VersionShape>, ApiError> {
+    let Ok(Path(version)) = version else { return Err(not_a_version()) };
+    let LabelBody { label } = text.json()?;
+    let found = app
+        .work(move |app| {
+            let live = app.store().live_version()?.unwrap_or(0);
+            if label == Label::Live && version < live {
+                let message = format!("version {live} is live, and version {version} is older");
+                let error = ApiError::new(StatusCode::CONFLICT, "conflict", message);
+                return Err(error.with_hint("restore it: the newest version that is not a draft is live"));
+            }
+            if !app.store().set_template_draft(version, label == Label::Draft)? {
+                return Err(no_version(version));
+            }
+            let found = app.store().template_version(version)?.ok_or_else(|| no_version(version))?;
+            Ok(app.version_use()?.version(found))
+        })
+        .await?;
+    Ok(Json(found))
 }
 
 fn not_a_version() -> ApiError {
@@ -157,12 +205,17 @@ pub(super) async fn restore(
         .work(move |app| -> Result<_, ApiError> {
             let found = app.store().template_version(version)?;
             let found = found.ok_or_else(|| no_version(version))?;
-            check(&found.text, found.author.as_deref()).map_err(|error| {
+            let message = format!("Restored version {version}");
+            let new = NewTemplate {
+                text: &found.text,
+                author: found.author.as_deref(),
+                message: Some(&message),
+                ..NewTemplate::default()
+            };
+            check(&new).map_err(|error| {
                 error.with_hint("store its text with `PUT /system-prompt` and another author")
             })?;
-            let stored: Result<_, StoreError> =
-                app.store().put_template(&found.text, found.author.as_deref(), None);
-            Ok(app.stored(stored?))
+            Ok(app.stored(app.store().add_template(&new)?))
         })
         .await?;
     Ok(Json(answer))

@@ -1,7 +1,9 @@
 //! Answers to the web editor: choices, files, and values of variables.
 
+use std::path::Path;
+
 use proem::VariableReport;
-use proem::directory_listing::{Listing, ListingEntry};
+use proem::directory_listing::{FoundEntry, Listing, ListingEntry};
 use proem_core::text::clip;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -95,15 +97,45 @@ pub(crate) struct EntryShape {
     /// The length of a file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes: Option<u64>,
+    /// The whole path, in the answer to a search; `name` is then the path below the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+}
+
+impl EntryShape {
+    fn new(entry: ListingEntry) -> Self {
+        let kind = if entry.is_file { "file" } else { "directory" };
+        Self { name: entry.name, kind, bytes: entry.bytes, path: None }
+    }
 }
 
 impl FilesAnswer {
     pub(crate) fn new(dir: String, listing: Listing) -> Self {
-        let entry = |ListingEntry { is_file, name, bytes }| {
-            let kind = if is_file { "file" } else { "directory" };
-            EntryShape { name, kind, bytes }
-        };
-        Self { dir, entries: listing.entries.into_iter().map(entry).collect(), more: listing.is_cut }
+        Self {
+            dir,
+            entries: listing.entries.into_iter().map(EntryShape::new).collect(),
+            more: listing.is_cut,
+        }
+    }
+
+    /// Returns an answer without entries.
+    pub(crate) const fn empty(dir: String) -> Self {
+        Self { dir, entries: Vec::new(), more: false }
+    }
+
+    /// Adds what a search found in a folder.
+    pub(crate) fn extend(&mut self, folder: &Path, found: Vec<FoundEntry>, is_cut: bool) {
+        self.more |= is_cut;
+        self.entries.extend(found.into_iter().map(|FoundEntry { below, entry }| {
+            let path = Some(folder.join(&below).display().to_string());
+            EntryShape { path, ..EntryShape::new(ListingEntry { name: below, ..entry }) }
+        }));
+    }
+
+    /// Keeps the first `most` entries.
+    pub(crate) fn cut(&mut self, most: usize) {
+        self.more |= self.entries.len() > most;
+        self.entries.truncate(most);
     }
 }
 

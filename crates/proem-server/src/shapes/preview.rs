@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use proem::build_shape::{NoteShape, SectionShape, SpanShape, section_shapes, span_shapes};
+use proem::models::Model;
 use proem::preview::{Break, Preview, Ranges};
 use proem::stats::Stats;
 use proem_core::bracket::outline::{OutlineTag, TagKind};
@@ -36,8 +37,31 @@ pub(crate) struct PreviewAnswer<'b> {
     pub(crate) stats: Stats,
     /// The values that change more often than the prefix may.
     pub(crate) breaks: Vec<BreakShape>,
+    /// The prices of the model, where they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prices: Option<ModelPricesShape>,
     /// Notes about the prompt and its figures.
     pub(crate) notes: Vec<TracedNote<'b>>,
+}
+
+/// The prices of a model, in US dollars for a million tokens.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ModelPricesShape {
+    /// Input that is not cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<f64>,
+    /// Input read from the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read: Option<f64>,
+    /// Input written to the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write: Option<f64>,
+}
+
+impl From<&Model> for ModelPricesShape {
+    fn from(model: &Model) -> Self {
+        Self { input: model.input, cache_read: model.cache_read, cache_write: model.cache_write }
+    }
 }
 
 /// A range of bytes in the request's template.
@@ -188,6 +212,11 @@ impl<'b> TracedNote<'b> {
 }
 
 impl<'b> PreviewAnswer<'b> {
+    /// Adds the prices of the model.
+    pub(crate) fn with_prices(self, model: Option<&Model>) -> Self {
+        Self { prices: model.map(ModelPricesShape::from), ..self }
+    }
+
     /// Describes a preview. `more` contains notes about its figures.
     pub(crate) fn new(
         template: &'b str,
@@ -213,6 +242,7 @@ impl<'b> PreviewAnswer<'b> {
             unused: outline.unused.iter().cloned().map(RangeShape::from).collect(),
             stats,
             breaks: breaks.iter().map(|found| BreakShape::new(found, &mut ranges)).collect(),
+            prices: None,
             notes: build
                 .frozen()
                 .notes()

@@ -1,5 +1,6 @@
 //! A store that calls a function before some of its operations.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proem::store::traffic::{
@@ -7,8 +8,8 @@ use proem::store::traffic::{
 };
 use proem_store::{
     CallStore, Commit, CompactionRecord, CompactionStore, ConversationHead, Current, CurrentHead, Epoch,
-    EpochHead, History, MemoryStore, Page, Query, Store, StoreError, TemplateHead, TemplateStore,
-    TemplateVersion, TrafficStore, WorkspaceRecord, WorkspaceStore,
+    EpochHead, History, MemoryStore, NewTemplate, Page, Query, Store, StoreError, TemplateHead,
+    TemplateStore, TemplateVersion, TrafficStore, WorkspaceRecord, WorkspaceStore,
 };
 
 type StoreResult<T> = Result<T, StoreError>;
@@ -185,13 +186,18 @@ impl TemplateStore for Gate {
         (self.before)()?;
         self.store.template_versions(below, most)
     }
-    fn put_template(
-        &self,
-        text: &str,
-        author: Option<&str>,
-        expected: Option<u64>,
-    ) -> StoreResult<TemplateVersion> {
-        self.store.put_template(text, author, expected)
+    fn live_template(&self) -> StoreResult<Option<TemplateVersion>> {
+        (self.before)()?;
+        self.store.live_template()
+    }
+    fn add_template(&self, new: &NewTemplate<'_>) -> StoreResult<TemplateVersion> {
+        self.store.add_template(new)
+    }
+    fn set_template_draft(&self, version: u64, is_draft: bool) -> StoreResult<bool> {
+        self.store.set_template_draft(version, is_draft)
+    }
+    fn template_uses(&self) -> StoreResult<BTreeMap<u64, u64>> {
+        self.store.template_uses()
     }
     fn restore_template(&self, template: &TemplateVersion) -> StoreResult<()> {
         self.store.restore_template(template)

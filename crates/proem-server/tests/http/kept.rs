@@ -14,7 +14,7 @@ use crate::routes::{done, turn};
 use crate::server::{Server, Site};
 
 /// Runs a check with a server on each kind of store.
-fn on_each_store(check: impl Fn(&str, &Server)) {
+pub(crate) fn on_each_store(check: impl Fn(&str, &Server)) {
     let site = Site::new();
     check("memory", &Server::start(Arc::new(MemoryStore::new()), site.options()));
     check("sqlite", &site.serve());

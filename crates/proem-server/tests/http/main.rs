@@ -28,6 +28,7 @@ mod stores;
 mod strangers;
 mod texts;
 mod turns;
+mod versions;
 mod web;
 mod wire;
 mod wrong;

@@ -8,7 +8,7 @@ use crate::client::Call;
 use crate::server::{Server, Site};
 
 /// All routes and their methods.
-pub(crate) const ROUTES: [(&str, &[&str]); 41] = [
+pub(crate) const ROUTES: [(&str, &[&str]); 42] = [
     ("/healthz", &["GET"]),
     ("/readyz", &["GET"]),
     ("/metrics", &["GET"]),
@@ -24,6 +24,7 @@ pub(crate) const ROUTES: [(&str, &[&str]); 41] = [
     ("/system-prompt/versions", &["GET"]),
     ("/system-prompt/versions/{version}", &["GET"]),
     ("/system-prompt/versions/{version}/restore", &["POST"]),
+    ("/system-prompt/versions/{version}/label", &["PUT"]),
     ("/compat", &["GET"]),
     ("/preview", &["POST"]),
     ("/preview/variables", &["POST"]),

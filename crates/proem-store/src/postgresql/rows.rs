@@ -51,7 +51,7 @@ pub(super) const HISTORY: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT INTO proem_epoch (",
     epoch_row_columns!(),
-    ", form) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16 \
+    ", form) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17 \
      WHERE $2 = 1 OR EXISTS (SELECT 1 FROM proem_epoch WHERE conversation = $1 AND number = $2 - 1) \
      ON CONFLICT DO NOTHING"
 );
@@ -74,6 +74,10 @@ impl ColumnReader for Columns<'_> {
     }
 
     fn integer(&self, column: usize) -> Result<i64, StoreError> {
+        read_column(self.0, column)
+    }
+
+    fn optional_integer(&self, column: usize) -> Result<Option<i64>, StoreError> {
         read_column(self.0, column)
     }
 
@@ -105,6 +109,11 @@ impl ColumnReader for TextColumns<'_> {
         self.text(column)?.parse().map_err(|_| unreadable(column, None))
     }
 
+    fn optional_integer(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        let text = self.optional_text(column)?;
+        text.map(|text| text.parse().map_err(|_| unreadable(column, None))).transpose()
+    }
+
     fn flag(&self, column: usize) -> Result<bool, StoreError> {
         Ok(self.text(column)? == "t")
     }
@@ -125,6 +134,7 @@ fn parameter<'v>(value: &'v ColumnValue<'_>) -> Value<'v> {
         ColumnValue::Text(text) => (text, Type::TEXT),
         ColumnValue::OptionalText(text) => (text, Type::TEXT),
         ColumnValue::Integer(number) => (number, Type::INT8),
+        ColumnValue::OptionalInteger(number) => (number, Type::INT8),
         ColumnValue::Flag(flag) => (flag, Type::BOOL),
     }
 }

@@ -6,7 +6,7 @@ use super::link::Link;
 use super::{Failure, StoreError};
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     "
 CREATE TABLE proem_blob (
     digest text PRIMARY KEY,
@@ -131,6 +131,12 @@ CREATE TABLE proem_template (
         PRIMARY KEY (conversation, number)
     );
     CREATE INDEX proem_workspace_use_by_digest ON proem_workspace_use (digest);",
+    // The version of the template that an epoch begins with, and what its author says about a version.
+    "ALTER TABLE proem_epoch ADD COLUMN template_version bigint;
+    CREATE INDEX proem_epoch_by_template ON proem_epoch (template_version, conversation)
+        WHERE template_version IS NOT NULL;
+    ALTER TABLE proem_template ADD COLUMN message text;
+    ALTER TABLE proem_template ADD COLUMN is_draft boolean NOT NULL DEFAULT false;",
     // The calls of agents to providers: rows for some weeks, daily sums for ever, and chains of digests of live threads.
     // Rows are divided by time, so that old ones go with their table. A table of ids keeps ids unique.
     "CREATE TABLE proem_traffic_call (

@@ -44,7 +44,7 @@ const HISTORY: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT INTO epoch (",
     epoch_row_columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
 );
 
 /// The columns of a row.
@@ -65,6 +65,10 @@ impl ColumnReader for Columns<'_> {
         self.0.get(column)
     }
 
+    fn optional_integer(&self, column: usize) -> rusqlite::Result<Option<i64>> {
+        self.0.get(column)
+    }
+
     fn flag(&self, column: usize) -> rusqlite::Result<bool> {
         self.0.get(column)
     }
@@ -79,6 +83,7 @@ impl ToSql for Parameter<'_> {
             ColumnValue::Text(text) => text.to_sql(),
             ColumnValue::OptionalText(text) => text.to_sql(),
             ColumnValue::Integer(number) => number.to_sql(),
+            ColumnValue::OptionalInteger(number) => number.to_sql(),
             ColumnValue::Flag(flag) => flag.to_sql(),
         }
     }

@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x7072_6F6D;
 
 /// The migrations, one for each version. A released migration never changes.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -100,6 +100,11 @@ CREATE TABLE template (
         PRIMARY KEY (conversation, number)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX workspace_use_by_digest ON workspace_use (digest);",
+    // The version of the template that an epoch begins with, and what its author says about a version.
+    "ALTER TABLE epoch ADD COLUMN template_version INTEGER;
+    CREATE INDEX epoch_by_template ON epoch (template_version, conversation) WHERE template_version IS NOT NULL;
+    ALTER TABLE template ADD COLUMN message TEXT;
+    ALTER TABLE template ADD COLUMN is_draft INTEGER NOT NULL DEFAULT 0;",
     // The calls of agents to providers: rows for some weeks, daily sums for ever, and chains of digests of live threads.
     "CREATE TABLE traffic_call (
         number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -140,6 +140,7 @@ fn epoch(request: &Request) -> Epoch {
             model: None,
             has_turn: false,
             opened_at: 1,
+            template_version: None,
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request: request.to_json().unwrap(),

@@ -185,9 +185,9 @@ fn tables_of_a_later_proem_are_refused_and_left_alone() {
     };
     version(99);
     let expected = "cannot use the store {root}/data/proem.db: its tables have version 99, and this proem \
-                    supports versions up to 7\nhint: use a newer proem, or restore a backup";
+                    supports versions up to 8\nhint: use a newer proem, or restore a backup";
     assert_eq!(refusal(&site), expected);
-    version(7);
+    version(8);
     assert_eq!(site.sqlite().current("c").unwrap(), before, "nothing is lost");
 }
 
@@ -223,7 +223,7 @@ fn a_store_that_a_later_proem_takes_over_is_not_written_to() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     let error = store.put_template("mine", None, None).unwrap_err();
     assert!(error.to_string().contains("its tables have version 99, and this proem supports"), "{error}");
-    connection.pragma_update(None, "user_version", 7).unwrap();
+    connection.pragma_update(None, "user_version", 8).unwrap();
     assert_eq!(store.template().unwrap(), None);
 }
 

@@ -124,6 +124,7 @@ fn epoch(conversation: &str, number: u64, prompt: u64) -> Epoch {
             model: None,
             has_turn: false,
             opened_at: 1,
+            template_version: None,
         },
         prompt: StoredPrompt::from_frozen(build.frozen()).unwrap(),
         request,

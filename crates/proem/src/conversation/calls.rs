@@ -108,8 +108,10 @@ impl Conversations {
     /// Returns the cause of the difference between two epochs.
     fn cause(&self, id: &str, from: u64, to: u64) -> Result<Option<String>, ConversationError> {
         let (Some(from), Some(to)) = (self.epoch(id, from)?, self.epoch(id, to)?) else { return Ok(None) };
-        let snapshot =
-            |kept: &LoadedEpoch| Snapshot::new("", &kept.frozen, &kept.request, Some(&kept.head.engine));
+        let snapshot = |kept: &LoadedEpoch| {
+            let snapshot = Snapshot::new("", &kept.frozen, &kept.request, Some(&kept.head.engine));
+            snapshot.with_template(kept.head.template_version, None)
+        };
         let found = compare(&snapshot(&from), &snapshot(&to), Tokenizer::Estimate);
         Ok(found.differences.first().map(|first| first.cause.to_string()))
     }

@@ -9,8 +9,8 @@ use proem_core::profile::Reason;
 
 use super::check::{check_surroundings, check_update};
 use super::conversations::{
-    Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase, has_base,
-    pending_in, policy_of, received, viewer_of,
+    BaseTemplate, Built, CHANGE_ATTEMPTS_MAX, Conversations, Loaded, LoadedEpoch, NewEpoch, StoredBase,
+    has_base, pending_in, policy_of, received, viewer_of,
 };
 use super::error::ConversationError;
 use super::notices::{NoticePrice, NoticeState, Prices, RebuildPrice};
@@ -75,6 +75,10 @@ pub struct Plan {
     pub notice: Option<NoticePrice>,
     /// The price of the rebuild.
     pub rebuild: Option<RebuildPrice>,
+    /// The version of the stored template that the prompt begins with, if it does.
+    pub template_version: Option<u64>,
+    /// The tools that would go with it.
+    pub tools: Option<Vec<Tool>>,
 }
 
 /// A frozen prompt against what would be built now.
@@ -375,7 +379,8 @@ impl Conversations {
         if has_base(&loaded.epoch.request) {
             return Ok((state, StoredBase::Current));
         }
-        let template = loaded.epoch.details.as_ref().and_then(|details| details.template.clone());
+        let text = loaded.epoch.details.as_ref().and_then(|details| details.template.clone());
+        let template = text.map(|text| BaseTemplate { text, version: head.template_version });
         Ok((state, StoredBase::AsRead(template)))
     }
 
@@ -416,9 +421,11 @@ impl Conversations {
         let pending = differences(&kept, &built.build);
         let is_allowed = policy_of(&kept, caller)?.allows(wish.reason);
         let next = built.build.frozen().clone();
+        let template_version = built.template.as_ref().and_then(|template| template.version);
         drop(built);
         let Prices { notice, rebuild } = self.prices(loaded, &state, (&pending, next.prefix()), caller)?;
-        Ok(Plan { kept, next, pending, is_allowed, notice, rebuild })
+        let tools = state.said().tools;
+        Ok(Plan { kept, next, pending, is_allowed, notice, rebuild, template_version, tools })
     }
 
     /// Returns the state after a call.

@@ -210,8 +210,8 @@ pub(super) struct Built {
     pub(super) world: World,
     pub(super) build: Build,
     pub(super) state: BuildState,
-    /// The text of the store's template, if it is the base.
-    pub(super) template: Option<String>,
+    /// The store's template, if it is the base.
+    pub(super) template: Option<BaseTemplate>,
     /// The caller whose view of files it was built with.
     pub(super) caller: Caller,
 }
@@ -221,7 +221,15 @@ pub(super) enum StoredBase {
     /// The current one.
     Current,
     /// The one of an earlier epoch.
-    AsRead(Option<String>),
+    AsRead(Option<BaseTemplate>),
+}
+
+/// A template of the store as the base of a prompt.
+#[derive(Debug, Clone)]
+pub(super) struct BaseTemplate {
+    pub(super) text: String,
+    /// Not known for epochs of earlier versions.
+    pub(super) version: Option<u64>,
 }
 
 /// The current epoch of a conversation, and the heads of all of them.
@@ -356,7 +364,10 @@ impl Conversations {
     ) -> Result<Built, ConversationError> {
         let template = match base {
             _ if has_base(request) => None,
-            StoredBase::Current => self.store.template()?.map(|template| template.text),
+            StoredBase::Current => self
+                .store
+                .live_template()?
+                .map(|template| BaseTemplate { text: template.text, version: Some(template.version) }),
             StoredBase::AsRead(template) => template,
         };
         let request = &*self.resolved(request)?;
@@ -364,8 +375,10 @@ impl Conversations {
             let world = World::read(request, caller)?;
             let template = template.filter(|_| world.resolved.profile.stored_template);
             state.has_stored_template = template.is_some();
-            let with_template =
-                |template: &String| Request { template: Some(template.clone()), ..request.clone() };
+            let with_template = |template: &BaseTemplate| Request {
+                template: Some(template.text.clone()),
+                ..request.clone()
+            };
             let with_template = template.as_ref().map(with_template);
             let request = with_template.as_ref().unwrap_or(request);
             let build = self.engine.build_in(&world, request, &mut state)?;
@@ -456,7 +469,7 @@ impl NewEpoch<'_> {
         let damaged = |why: String| StoreError::Damaged { what: "the prompt".into(), why: why.into() };
         let prompt = StoredPrompt::from_frozen(build.frozen()).map_err(|error| damaged(error.to_string()))?;
         let boundary = build.suffix().boundary();
-        let base = (template.clone(), *caller);
+        let base = (template.as_ref().map(|template| template.text.clone()), *caller);
         let details = EpochDetails::new(build.policy(), boundary, state, fixed, base);
         let sources = details.to_json(state).map_err(|error| damaged(error.to_string()))?;
         let policy = build.policy();
@@ -472,6 +485,7 @@ impl NewEpoch<'_> {
             model: self.request.model.clone(),
             has_turn: policy.has_turn,
             opened_at: now(),
+            template_version: template.as_ref().and_then(|template| template.version),
         };
         head.check().map_err(Error::request)?;
         // What the request left to the configuration and to the process is part of what was frozen.

@@ -249,6 +249,7 @@ fn epoch(name: &str, store: &StoreFlags) -> Result<Option<Snapshot>, Failure> {
 pub(crate) fn frozen(name: &str, kept: &LoadedEpoch) -> Snapshot {
     let request = Request { model: kept.head.model.clone(), ..kept.request.clone() };
     Snapshot::new(name, &kept.frozen, &request, Some(&kept.head.engine))
+        .with_template(kept.head.template_version, None)
 }
 
 /// The input of a report.

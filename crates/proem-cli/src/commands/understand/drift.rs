@@ -50,9 +50,14 @@ pub(crate) fn run(arguments: &DriftArguments) -> Result<(), Failure> {
     let b = Snapshot::new(
         "now",
         &plan.next,
-        &Request { model: a.model.clone(), ..kept.request.clone() },
+        &Request { model: a.model.clone(), tools: plan.tools.clone(), ..kept.request.clone() },
         Some(env!("CARGO_PKG_VERSION")),
     );
+    let author = match plan.template_version {
+        Some(version) => conversations.store().template_version(version)?,
+        None => None,
+    };
+    let b = b.with_template(plan.template_version, author.and_then(|version| version.author));
     let model = arguments.model.clone().or_else(|| a.model.clone());
     let request = Request { model, ..Request::default() };
     let has_drifted = report(&Report {

@@ -170,6 +170,7 @@ mod tests {
             model: None,
             has_turn: false,
             opened_at: 0,
+            template_version: None,
         };
         let prompt = StoredPrompt::from_frozen(&frozen).expect("it can be stored");
         let epoch = Epoch { head, prompt, request: request.into(), sources: None };

@@ -11,6 +11,7 @@ pub enum ColumnValue<'v> {
     Text(&'v str),
     OptionalText(Option<&'v str>),
     Integer(i64),
+    OptionalInteger(Option<i64>),
     Flag(bool),
 }
 
@@ -27,6 +28,9 @@ pub trait ColumnReader {
 
     /// Reads an integer.
     fn integer(&self, column: usize) -> Result<i64, Self::Error>;
+
+    /// Reads an integer that may be NULL.
+    fn optional_integer(&self, column: usize) -> Result<Option<i64>, Self::Error>;
 
     /// Reads a truth value.
     fn flag(&self, column: usize) -> Result<bool, Self::Error>;

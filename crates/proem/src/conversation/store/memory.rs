@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
 use super::record::{
-    self, Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, History, Page,
-    PageKey, Query, StateRecord, TemplateHead, TemplateVersion,
+    self, Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, History,
+    NewTemplate, Page, PageKey, Query, StateRecord, TemplateHead, TemplateVersion,
 };
 use super::{CallStore, CompactionStore, Store, StoreError, TemplateStore, WorkspaceRecord, WorkspaceStore};
 
@@ -251,26 +251,34 @@ impl TemplateStore for MemoryStore {
             .collect())
     }
 
-    fn put_template(
-        &self,
-        text: &str,
-        author: Option<&str>,
-        expected: Option<u64>,
-    ) -> Result<TemplateVersion, StoreError> {
+    fn add_template(&self, new: &NewTemplate<'_>) -> Result<TemplateVersion, StoreError> {
         let mut content = self.write();
         let current = content.templates.last().map_or(0, |template| template.version);
-        if expected.is_some_and(|expected| expected != current) {
+        if new.expected.is_some_and(|expected| expected != current) {
             return Err(StoreError::Conflict { current });
         }
-        let author = author.map(str::to_owned);
-        let template = TemplateVersion {
-            version: current + 1,
-            text: text.to_owned(),
-            author,
-            written_at: record::now(),
-        };
+        let template = new.version(current + 1, record::now());
         content.templates.push(template.clone());
         Ok(template)
+    }
+
+    fn set_template_draft(&self, version: u64, is_draft: bool) -> Result<bool, StoreError> {
+        let mut content = self.write();
+        let found = content.templates.iter_mut().find(|template| template.version == version);
+        Ok(found.map(|template| template.is_draft = is_draft).is_some())
+    }
+
+    fn template_uses(&self) -> Result<BTreeMap<u64, u64>, StoreError> {
+        let content = self.read();
+        let mut counts = BTreeMap::new();
+        for epochs in content.conversations.values() {
+            let versions: BTreeSet<u64> =
+                epochs.iter().filter_map(|epoch| epoch.head.template_version).collect();
+            for version in versions {
+                *counts.entry(version).or_default() += 1;
+            }
+        }
+        Ok(counts)
     }
 
     fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError> {
@@ -289,6 +297,8 @@ impl TemplateStore for MemoryStore {
             bytes: template.text.len() as u64,
             author: template.author.clone().map(TemplateHead::author),
             written_at: template.written_at,
+            message: template.message.clone(),
+            is_draft: template.is_draft,
         };
         let content = self.read();
         let versions = content.templates.iter().rev();

@@ -9,17 +9,21 @@ mod maintenance;
 mod memory;
 #[doc(hidden)]
 pub mod record;
+mod template_record;
 #[doc(hidden)]
 pub mod traffic;
 #[doc(hidden)]
 pub mod workspace;
+
+use std::collections::BTreeMap;
 
 pub use error::{Explanation, StoreError};
 pub use maintenance::{Batch, EpochEntry, EpochKey, Maintenance, References};
 pub use memory::MemoryStore;
 pub use record::{
     Commit, CompactionRecord, ConversationHead, Current, CurrentHead, Epoch, EpochHead, EpochRow, History,
-    Page, Query, StateRecord, TemplateHead, TemplateVersion, TextDigests, is_conversation_id, is_page_key,
+    NewTemplate, Page, Query, StateRecord, TemplateHead, TemplateVersion, TextDigests, is_conversation_id,
+    is_page_key,
 };
 pub use traffic::TrafficStore;
 pub use workspace::WorkspaceRecord;
@@ -144,13 +148,55 @@ pub trait TemplateStore {
     /// Reads versions of the template, the newest first, below a version if one is given.
     fn template_versions(&self, below: Option<u64>, most: usize) -> Result<Vec<TemplateVersion>, StoreError>;
 
-    /// Stores a new version. Fails with a conflict when `expected` is given and is not the current version.
+    /// Reads the template that new conversations begin with: the newest version that is not a draft.
+    fn live_template(&self) -> Result<Option<TemplateVersion>, StoreError> {
+        /// The number of versions that are read at a time: drafts are few.
+        const BATCH: usize = 4;
+        let mut below = None;
+        loop {
+            let batch = self.template_versions(below, BATCH)?;
+            let (is_last, oldest) = (batch.len() < BATCH, batch.last().map(|template| template.version));
+            let live = batch.into_iter().find(|template| !template.is_draft);
+            if live.is_some() || is_last {
+                return Ok(live);
+            }
+            below = oldest;
+        }
+    }
+
+    /// Reads the number of the version that new conversations begin with, without its text; `None` without one.
+    fn live_version(&self) -> Result<Option<u64>, StoreError> {
+        /// The number of versions that are read at a time.
+        const BATCH: usize = 16;
+        let mut below = None;
+        loop {
+            let batch = self.template_heads(below, BATCH)?;
+            let live = batch.iter().find(|head| !head.is_draft).map(|head| head.version);
+            if live.is_some() || batch.len() < BATCH {
+                return Ok(live);
+            }
+            below = batch.last().map(|head| head.version);
+        }
+    }
+
+    /// Stores a new version. Fails with a conflict when `expected` is given and is not the newest version.
+    fn add_template(&self, new: &NewTemplate<'_>) -> Result<TemplateVersion, StoreError>;
+
+    /// Stores a new version without a message, which is not a draft.
     fn put_template(
         &self,
         text: &str,
         author: Option<&str>,
         expected: Option<u64>,
-    ) -> Result<TemplateVersion, StoreError>;
+    ) -> Result<TemplateVersion, StoreError> {
+        self.add_template(&NewTemplate { text, author, expected, ..NewTemplate::default() })
+    }
+
+    /// Makes a version a draft, or a draft live. Tells whether there is such a version.
+    fn set_template_draft(&self, version: u64, is_draft: bool) -> Result<bool, StoreError>;
+
+    /// Counts the conversations that have an epoch with each version as its base.
+    fn template_uses(&self) -> Result<BTreeMap<u64, u64>, StoreError>;
 
     /// Stores a version of a backup as it was, if it is the next one.
     fn restore_template(&self, template: &TemplateVersion) -> Result<(), StoreError>;

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use proem_core::carrier::Carrier;
 use proem_core::digest::Digest;
-use proem_core::limit::{AUTHOR_BYTES_MAX, CONVERSATION_ID_BYTES_MAX};
-use proem_core::text::clip;
+use proem_core::limit::CONVERSATION_ID_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::columns::{ColumnReader, ColumnValue, signed, unsigned};
+pub use super::template_record::{NewTemplate, TemplateHead, TemplateVersion};
 use super::{Explanation, StoreError};
 use crate::output::stored_prompt::StoredPrompt;
 
@@ -72,6 +72,9 @@ pub struct EpochHead {
     pub has_turn: bool,
     /// The time at which it was opened, in milliseconds since 1970.
     pub opened_at: i64,
+    /// The version of the stored template that is its base, if one is. Epochs of earlier versions of proem do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_version: Option<u64>,
 }
 
 /// The columns of [`EpochHead`], as a literal for statements.
@@ -79,7 +82,7 @@ pub struct EpochHead {
 #[macro_export]
 macro_rules! epoch_head_columns {
     () => {
-        "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at"
+        "conversation, number, reason, digest, fingerprint, profile, engine, cwd, model, has_turn, opened_at, template_version"
     };
 }
 
@@ -94,7 +97,10 @@ macro_rules! epoch_row_columns {
 
 impl EpochHead {
     /// The number of columns: the position of the first column after a head.
-    pub const COLUMN_COUNT: usize = 11;
+    pub const COLUMN_COUNT: usize = 12;
+
+    /// The number of columns that the seal of a row covers: those of the first release.
+    const SEALED_COUNT: usize = 11;
 
     /// Reads the first columns of a row.
     pub fn from_columns<R: ColumnReader>(row: &R) -> Result<Self, R::Error> {
@@ -110,12 +116,13 @@ impl EpochHead {
             model: row.optional_text(8)?,
             has_turn: row.flag(9)?,
             opened_at: row.integer(10)?,
+            template_version: row.optional_integer(11)?.map(unsigned),
         })
     }
 
     /// Returns the values of the columns.
     fn values(&self) -> [ColumnValue<'_>; Self::COLUMN_COUNT] {
-        use ColumnValue::{Flag, Integer, OptionalText, Text};
+        use ColumnValue::{Flag, Integer, OptionalInteger, OptionalText, Text};
         let Self { conversation, number, reason, digest, fingerprint, profile, engine, cwd, .. } = self;
         [
             Text(conversation),
@@ -129,6 +136,7 @@ impl EpochHead {
             OptionalText(self.model.as_deref()),
             Flag(self.has_turn),
             Integer(self.opened_at),
+            OptionalInteger(self.template_version.map(signed)),
         ]
     }
 
@@ -209,15 +217,18 @@ impl EpochRow {
     /// Returns the values of the columns.
     #[must_use]
     pub fn values(&self) -> Vec<ColumnValue<'_>> {
-        self.sealed_values().chain([ColumnValue::OptionalText(self.seal.as_deref())]).collect()
+        let seal = ColumnValue::OptionalText(self.seal.as_deref());
+        self.head.values().into_iter().chain(self.digests()).chain([seal]).collect()
+    }
+
+    fn digests(&self) -> [ColumnValue<'_>; 3] {
+        [&self.texts, &self.description, &self.request].map(|digest| ColumnValue::Text(digest))
     }
 
     /// Returns the values that the seal covers. A column that a later version adds must not be one of them, because it
     /// would change the seals of older rows.
     fn sealed_values(&self) -> impl Iterator<Item = ColumnValue<'_>> {
-        let Self { head, texts, description, request, .. } = self;
-        let digests = [texts, description, request].map(|digest| ColumnValue::Text(digest));
-        head.values().into_iter().chain(digests)
+        self.head.values().into_iter().take(EpochHead::SEALED_COUNT).chain(self.digests())
     }
 
     /// Computes the seal: texts are protected by their digests, and the columns of the row by this one.
@@ -459,73 +470,6 @@ pub struct CompactionRecord {
     pub opened: Option<u64>,
 }
 
-/// One version of the template.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TemplateVersion {
-    /// The version, from 1.
-    pub version: u64,
-    /// The text.
-    pub text: String,
-    /// The author, as the client named them.
-    pub author: Option<String>,
-    /// The time at which it was written, in milliseconds since 1970.
-    pub written_at: i64,
-}
-
-impl TemplateVersion {
-    /// Refuses a template and its author if not every store can hold them, or if the author is too long.
-    pub fn check(text: &str, author: Option<&str>) -> Result<(), String> {
-        check_text("template", text)?;
-        let Some(author) = author else { return Ok(()) };
-        check_text("author", author)?;
-        let length = author.len();
-        if length > AUTHOR_BYTES_MAX {
-            return Err(format!("`author` has {length} bytes, and {AUTHOR_BYTES_MAX} are allowed"));
-        }
-        Ok(())
-    }
-
-    /// Computes the digest of the row.
-    #[must_use]
-    pub fn seal(&self) -> String {
-        let Self { version, text, author, written_at } = self;
-        Digest::new(json!([version, text, author, written_at]).to_string().as_bytes()).hex()
-    }
-
-    /// Fails unless the version is the one that was sealed.
-    pub fn checked(self, seal: Option<&str>) -> Result<Self, StoreError> {
-        if seal.is_none_or(|seal| seal == self.seal()) {
-            return Ok(self);
-        }
-        let what = format!("version {} of the template", self.version);
-        Err(StoreError::damaged(what, "its row does not match its seal"))
-    }
-}
-
-/// A version of the template without its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateHead {
-    /// The version, from 1.
-    pub version: u64,
-    /// The length of its text.
-    pub bytes: u64,
-    /// The author as given; the beginning of it, and an ellipsis, if an older proem took more than is allowed.
-    pub author: Option<String>,
-    /// The time at which it was written, in milliseconds since 1970.
-    pub written_at: i64,
-}
-
-impl TemplateHead {
-    /// The most characters of an author that are read: one more than may be shown.
-    pub const AUTHOR_READ: usize = AUTHOR_BYTES_MAX + 1;
-
-    /// Returns an author as it is shown.
-    #[must_use]
-    pub fn author(read: String) -> String {
-        if read.len() <= AUTHOR_BYTES_MAX { read } else { format!("{}…", clip(&read, AUTHOR_BYTES_MAX)) }
-    }
-}
-
 /// The epochs of a conversation at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
@@ -568,6 +512,7 @@ mod tests {
             model: None,
             has_turn: true,
             opened_at: -5,
+            template_version: None,
         };
         let seal = |model: Option<&str>| {
             let head = EpochHead { model: model.map(str::to_owned), ..head.clone() };

@@ -90,6 +90,15 @@ pub enum Cause {
     Reordered(String),
     /// Text is cut at another place.
     CutMoved(String),
+    /// Another version of the stored template is the base.
+    Template {
+        /// Before.
+        before: u64,
+        /// After.
+        after: u64,
+        /// The author of the version after.
+        author: Option<String>,
+    },
     /// A field of the request differs.
     Request(String),
     /// The text from a hook differs.
@@ -131,6 +140,7 @@ impl Cause {
             Self::FileGone(_) => "file_gone",
             Self::Reordered(_) => "reordered",
             Self::CutMoved(_) => "cut_moved",
+            Self::Template { .. } => "template",
             Self::Request(_) => "request",
             Self::Hook(_) => "hook",
             Self::Pack(_) => "pack",
@@ -138,6 +148,19 @@ impl Cause {
             Self::SectionAppeared(_) => "section_appeared",
             Self::SectionGone(_) => "section_gone",
             Self::Wording(_) => "wording",
+        }
+    }
+
+    /// Tells whether the value changes by itself, with the day or with every turn: a prompt that is built again always
+    /// differs there, although nothing was edited.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        match self {
+            Self::Clock(_) | Self::Day(_) => true,
+            Self::Git(key) | Self::Variable(key) => {
+                variable::find(key).is_some_and(|found| found.stability() >= Stability::Day)
+            }
+            _ => false,
         }
     }
 
@@ -273,6 +296,10 @@ impl fmt::Display for Cause {
             Self::FileGone(path) => write!(formatter, "{path} was read, and is not any more"),
             Self::Reordered(what) => write!(formatter, "{what} stands at another place: the order changed"),
             Self::CutMoved(path) => write!(formatter, "{path} is cut at another place"),
+            Self::Template { before, after, author } => {
+                write!(formatter, "template version {before} → {after}")?;
+                author.as_ref().map_or(Ok(()), |author| write!(formatter, ", saved by {author}"))
+            }
             Self::Request(field) => write!(formatter, "the request says another `{field}`"),
             Self::Hook(name) => write!(formatter, "the hook `{name}` says something else"),
             Self::Pack(wording) => write!(formatter, "the wording of {wording} is another one"),

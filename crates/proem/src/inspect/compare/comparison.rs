@@ -188,6 +188,7 @@ pub fn compare_in(a: &Snapshot, b: &Snapshot, tokenizer: Tokenizer, layout: Layo
     } else {
         differences.extend(of_tools.into_iter().chain(of_carriers));
     }
+    name_template(&mut differences, (a, b));
     // An older saved build knows only the digest of its tools: when it is the same, so are they.
     let is_known = |tools: &SnapshotTools| matches!(tools, SnapshotTools::Known { .. });
     let has_same_tools = a.tools.digest() == b.tools.digest();
@@ -320,6 +321,20 @@ fn tools<'t>(a: &'t SnapshotTools, b: &'t SnapshotTools) -> Vec<Difference> {
         found.push(difference(DifferenceKind::Moved, byte, Cause::ToolsReordered));
     }
     found
+}
+
+/// Names the versions of the stored template, where a difference is that of two versions: the base of such a prompt comes
+/// as the template of its request.
+fn name_template(differences: &mut [Difference], (a, b): (&Snapshot, &Snapshot)) {
+    let (Some(before), Some(after)) = (a.template_version, b.template_version) else { return };
+    if before == after {
+        return;
+    }
+    for difference in differences {
+        if matches!(&difference.cause, Cause::Request(field) if field == "template") {
+            difference.cause = Cause::Template { before, after, author: b.template_author.clone() };
+        }
+    }
 }
 
 /// Finds the differences in one carrier.

@@ -29,6 +29,10 @@ pub struct Snapshot {
     pub engine: Option<String>,
     /// The model that it was built for, where that is known.
     pub model: Option<String>,
+    /// The version of the stored template that it begins with, where that is known.
+    pub template_version: Option<u64>,
+    /// The author of that version.
+    pub template_author: Option<String>,
     /// The tools that go with it.
     pub tools: SnapshotTools,
     /// The texts that are frozen, in the order in which a provider reads them.
@@ -188,6 +192,8 @@ impl Snapshot {
             profile: frozen.profile().to_owned(),
             engine: engine.map(str::to_owned),
             model: request.model.clone(),
+            template_version: None,
+            template_author: None,
             tools: SnapshotTools::new(request.tools.as_deref().unwrap_or_default()),
             carriers: carriers(frozen.body()),
             considered: frozen
@@ -196,6 +202,13 @@ impl Snapshot {
                 .map(|one| (one.path.clone(), one.outcome.word().to_owned()))
                 .collect(),
         }
+    }
+
+    /// Sets the version of the stored template that it begins with, and its author.
+    #[must_use]
+    pub fn with_template(mut self, version: Option<u64>, author: Option<String>) -> Self {
+        (self.template_version, self.template_author) = (version, author);
+        self
     }
 
     /// The same as if it had been built at another place: `root` goes from the beginning of every path.
@@ -242,7 +255,17 @@ impl Snapshot {
         }
         let considered = saved.considered.into_iter().map(|one| (one.path, one.outcome)).collect();
         let (name, profile) = (name.to_owned(), saved.profile);
-        Ok(Self { name, profile, engine: None, model: saved.model, tools, carriers, considered })
+        Ok(Self {
+            name,
+            profile,
+            engine: None,
+            model: saved.model,
+            template_version: None,
+            template_author: None,
+            tools,
+            carriers,
+            considered,
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 // its token is waited for, and the page's header shows that.
 
 import { untrack } from "svelte";
-import { isAbort } from "../lib/api.ts";
-import { patiently, Wait } from "../lib/connection.svelte.ts";
+import { isAbort } from "./api.ts";
+import { patiently, Wait } from "./connection.svelte.ts";
 
 export class Loading<T> {
   value = $state.raw<T>();

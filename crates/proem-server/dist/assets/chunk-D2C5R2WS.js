@@ -1,1 +1,0 @@
-import{f as e}from"./chunk-UH66V442.js";e();

@@ -1,0 +1,1 @@
+function r(i,l){let e=l.split("/").filter(Boolean),n=i.split("/").filter(Boolean),t=0;for(;t<e.length&&t<n.length-1&&e[t]===n[t];)t+=1;return t===0||e.length-t>4?i:[...e.slice(t).map(()=>".."),...n.slice(t)].join("/")}export{r as a};
