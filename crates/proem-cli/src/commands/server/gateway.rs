@@ -79,8 +79,7 @@ pub(crate) struct GatewayFlags {
     #[arg(long)]
     pub(crate) http2: bool,
     /// Part of the requests to keep
-    // Nothing is stored yet.
-    #[arg(long, value_name = "PART", default_value = "excerpts", hide = true)]
+    #[arg(long, value_name = "PART", default_value = "excerpts")]
     pub(crate) keep: Keep,
 }
 
