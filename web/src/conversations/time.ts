@@ -22,3 +22,10 @@ export function exact(time: number): string {
   const date = new Date(time);
   return Number.isNaN(date.valueOf()) ? String(time) : date.toISOString().replace("T", " ").replace("Z", " UTC");
 }
+
+/** A time as the API writes it, RFC 3339 or milliseconds since 1970, in milliseconds. */
+export function momentOf(time: string | number | null | undefined): number | undefined {
+  if (time === null || time === undefined) return undefined;
+  const moment = typeof time === "number" ? time : Date.parse(time);
+  return Number.isNaN(moment) ? undefined : moment;
+}

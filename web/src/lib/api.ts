@@ -1,7 +1,8 @@
 // The client of `proem serve`. Every failure is an ApiError, so that pages have one thing to show.
 
 import type {
-  Agent, Change, Conversation, ConversationItem, Diff, Editor, Files, FrozenEpoch, Label, Note, Preview, PromptRequest, Template,
+  Agent, CallsPage, CallsQuery, Change, Conversation, ConversationsPage, ConversationsQuery, Diff, Editor, Files, FrozenEpoch, Health,
+  Label, Note, Preview, PromptRequest, Sources, Template, Usage, WhatIf, WhatIfChange,
   Variable, Version,
 } from "./shapes.ts";
 
@@ -118,8 +119,8 @@ export const api = {
   session: (token: string) => call<void>("/session", { method: "POST", bearer: token }),
   endSession: () => call<void>("/session", { method: "DELETE" }),
 
-  conversations: (query: { search?: string; after?: string; limit?: number } = {}, signal?: AbortSignal) =>
-    call<{ conversations: ConversationItem[]; next?: string | null }>("/conversations", { query, signal }),
+  conversations: (query: ConversationsQuery = {}, signal?: AbortSignal) =>
+    call<ConversationsPage>("/conversations", { query: { ...query }, signal }),
   conversation: (id: string, signal?: AbortSignal) => call<Conversation>(at(id), { signal }),
   epoch: (id: string, n: number, provider?: string, signal?: AbortSignal) =>
     call<FrozenEpoch>(`${at(id)}/epochs/${n}`, { query: { provider }, signal }),
@@ -130,4 +131,20 @@ export const api = {
   reload: (id: string, plan: boolean) =>
     call<Change>(`${at(id)}/reload`, { method: "POST", query: { plan: plan || undefined } }),
   removeConversation: (id: string) => call<void>(at(id), { method: "DELETE" }),
+  /** The conversation as it is beside the same one with a change. Nothing is stored. */
+  simulate: (id: string, change: WhatIfChange, signal?: AbortSignal) =>
+    call<WhatIf>(`${at(id)}/simulate`, { method: "POST", body: change, signal }),
+
+  calls: (query: CallsQuery, signal?: AbortSignal) => call<CallsPage>("/calls", { query: { ...query }, signal }),
+  usage: (query: { since?: string; until?: string; by?: string }, signal?: AbortSignal) =>
+    call<Usage>("/usage", { query, signal }),
+  sources: (query: { cwd?: string; profile?: string; model?: string }, signal?: AbortSignal) =>
+    call<Sources>("/sources", { query: given(query), signal }),
+  health: (signal?: AbortSignal) => call<Health>("/health", { signal }),
+  /** The address of a stream of events, for an EventSource. */
+  eventsAddress: (conversation?: string): string => address("/events", { conversation }),
 };
+
+/** A query without empty values. */
+const given = (query: Record<string, string | undefined>) =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));

@@ -59,3 +59,54 @@ export type JudgedCall = Api.JudgedCall;
 export type Agent = Api.AgentShape;
 /** The outcome of a file. */
 export type AgentFile = Api.FileShape;
+
+export type Health = Api.HealthAnswer;
+export type Sources = Api.SourcesAnswer;
+export type SourceRow = Api.SourceRow;
+export type SourceAgent = Api.SourceAgent;
+export type SourceFinding = Api.SourceFinding;
+export type WhatIf = Api.WhatIfAnswer;
+export type WhatIfChange = Api.WhatIfBody;
+
+/** The query of the list of conversations. */
+export interface ConversationsQuery {
+  search?: string;
+  kind?: string;
+  model?: string;
+  since?: string;
+  misses?: boolean;
+  sort?: string;
+  order?: string;
+  after?: string;
+  limit?: number;
+}
+export type Call = Api.RecordedCall;
+export type CallsPage = Api.CallsPage;
+export type ConversationsPage = Api.ConversationsAnswer;
+export type Usage = Api.UsageReport;
+
+/** The query of the list of calls. */
+export interface CallsQuery {
+  conversation?: string;
+  since?: string;
+  alarming?: boolean;
+  after?: string;
+  limit?: number;
+}
+
+/** A conversation from which another one began, or that began from it. */
+export interface Relative {
+  conversation: string;
+  kind: string;
+  epoch?: number;
+}
+/** The relatives of a conversation; a server without forks has none. */
+export interface Relatives {
+  parents?: Relative[];
+  children?: Relative[];
+}
+/** The prices of announcing a change, and of a rebuild; a server without notices has none. */
+export interface DriftPrices {
+  notice?: { sections: string[]; tokens: number; dollars?: number | null; dollars_per_turn?: number | null; text: string } | null;
+  rebuild?: { tokens: number; dollars?: number | null; cheaper_after_turns?: number | null } | null;
+}

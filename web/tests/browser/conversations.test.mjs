@@ -7,7 +7,7 @@ import { hoverText, tabTo } from "./editor.mjs";
 const { it, server } = bench();
 const CONVERSATIONS = 120;
 const turn = (id, body = {}) => server().ask(`/conversations/${id}/turn`, { prompt: "Hello", ...body });
-const page1 = (page) => page.getByRole("list", { name: "Conversations" }).getByRole("link");
+const page1 = (page) => page.getByRole("region", { name: "Conversations" }).getByRole("rowheader").getByRole("link");
 
 it("an empty list says how to make a conversation", async ({ page, server }) => {
   await page.goto(`${server.url}/#/conversations`);
@@ -23,12 +23,12 @@ it("an empty list says how to make a conversation", async ({ page, server }) => 
 it("the list pages through 120 conversations, each once", async ({ page, server }) => {
   for (let number = 1; number <= CONVERSATIONS; number += 1) await turn(`c-${number}`);
   await page.goto(`${server.url}/#/conversations`);
-  await page.getByText("50 conversations; there are more").waitFor();
-  await page.getByRole("button", { name: "Show more" }).click();
-  await page.getByText("100 conversations; there are more").waitFor();
-  await page.getByRole("button", { name: "Show more" }).click();
+  await page.getByText("120 conversations, 50 shown").waitFor();
+  await page.getByRole("button", { name: "Show 50 more" }).click();
+  await page.getByText("120 conversations, 100 shown").waitFor();
+  await page.getByRole("button", { name: "Show 20 more" }).click();
   await page.getByText("120 conversations", { exact: true }).waitFor();
-  assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
+  assert.equal(await page.getByRole("button", { name: /^Show \d+ more/ }).count(), 0);
   const names = await page1(page).allTextContents();
   assert.deepEqual(names.toSorted(), Array.from({ length: CONVERSATIONS }, (_, at) => `c-${at + 1}`).toSorted());
 });
@@ -44,9 +44,9 @@ it("a search narrows the list, is kept on the way back, and may find nothing", a
   await page.getByText("11 conversations", { exact: true }).waitFor();
   assert.equal(await box.inputValue(), "c-11");
   await box.fill("no such thing");
-  await page.getByText("No conversation has “no such thing” in its name or directory.").waitFor();
+  await page.getByText("No conversation fits “no such thing” in its name or directory.").waitFor();
   await box.fill("");
-  await page.getByText("50 conversations; there are more").waitFor();
+  await page.getByText("120 conversations, 50 shown").waitFor();
   await accessible(page, "the list");
   await shots(page, "conversations");
 });
@@ -54,7 +54,7 @@ it("a search narrows the list, is kept on the way back, and may find nothing", a
 it("times are said, and their exact moment is the title", async ({ page, server }) => {
   await turn("timed");
   await page.goto(`${server.url}/#/conversations`);
-  const item = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: "timed" }) });
+  const item = page.getByRole("row").filter({ has: page.getByRole("link", { name: "timed" }) });
   const time = item.getByRole("time").first();
   assert.equal(await time.textContent(), "just now");
   assert.match(await time.getAttribute("title"), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/);
@@ -63,7 +63,7 @@ it("times are said, and their exact moment is the title", async ({ page, server 
 it("the frozen prompt stays when a file changes, with its sources", async ({ page, server }) => {
   await turn("frozen");
   server.write("AGENTS.md", "Run the linter before you say that something works.\n");
-  await page.goto(`${server.url}/#/conversations/frozen`);
+  await page.goto(`${server.url}/#/conversations/frozen/prompt`);
   const prompt = page.getByRole("textbox", { name: "Prompt, carrier system" });
   await prompt.getByText("Run the tests").waitFor();
   assert.equal(await prompt.getByText("Run the linter").count(), 0);
@@ -74,7 +74,7 @@ it("the frozen prompt stays when a file changes, with its sources", async ({ pag
   await shots(page, "conversation");
 });
 
-it("drift names sections, the first byte and lost tokens, and a reload takes it over", async ({ page, server }) => {
+it("drift names causes, sections and lost tokens, and a reload takes it over", async ({ page, server }) => {
   server.write("AGENTS.md", "Run the tests before you say that something works.\n");
   await turn("drifting");
   await page.goto(`${server.url}/#/conversations/drifting/drift`);
@@ -82,8 +82,8 @@ it("drift names sections, the first byte and lost tokens, and a reload takes it 
   server.write("AGENTS.md", "Run the linter before you say that something works.\n");
   await page.getByRole("button", { name: "Refresh" }).click();
   await page.getByText("context changed, on the carrier system").waitFor();
-  await page.getByRole("region", { name: "Causes" }).getByText(/AGENTS\.md was edited/).waitFor();
   await page.getByText(/about [\d,]+ tokens of the prefix/).waitFor();
+  await page.getByRole("region", { name: "Causes" }).getByText(/AGENTS\.md was edited/).waitFor();
   const difference = page.getByRole("region", { name: "Difference on the carrier system" });
   await difference.getByRole("textbox", { name: "Epoch 1" }).getByText("Run the tests").waitFor();
   await difference.getByRole("textbox", { name: "Now" }).getByText("linter").waitFor();
@@ -97,7 +97,7 @@ it("drift names sections, the first byte and lost tokens, and a reload takes it 
   assert.equal((await server.ask("/conversations/drifting")).epoch, 1);
   await page.getByRole("button", { name: "Reload…" }).click();
   await dialog.getByRole("button", { name: "Reload now" }).click();
-  await page.getByRole("link", { name: "Epoch 2" }).and(page.locator("[aria-current=page]")).waitFor();
+  await page.waitForURL(/epochs\/2$/);
   await page.getByRole("textbox", { name: "Prompt, carrier system" }).getByText("Run the linter").waitFor();
   assert.equal((await server.ask("/conversations/drifting")).epoch, 2);
 });
@@ -110,7 +110,7 @@ it("any two epochs are compared", async ({ page, server }) => {
     server.write("AGENTS.md", `Say ${word}.\n`);
     await server.ask("/conversations/epochs/reload", undefined, "POST");
   }
-  await page.goto(`${server.url}/#/conversations/epochs/differences`);
+  await page.goto(`${server.url}/#/conversations/epochs/compare`);
   const region = page.getByRole("region", { name: "Difference on the carrier system" });
   await region.getByRole("textbox", { name: "Epoch 2" }).getByText("Say two").waitFor();
   await region.getByRole("textbox", { name: "Epoch 3" }).getByText("Say three").waitFor();
@@ -121,21 +121,30 @@ it("any two epochs are compared", async ({ page, server }) => {
   await page.getByText("Choose two different epochs.").waitFor();
   await page.getByLabel("to epoch", { exact: true }).selectOption("3");
   await region.waitFor();
-  await accessible(page, "differences");
-  await shots(page, "conversation-differences");
-  await page.getByRole("navigation", { name: "Epochs" }).getByRole("link", { name: "Epoch 1" }).click();
+  await accessible(page, "two epochs compared");
+  await shots(page, "conversation-compare");
+  await page.waitForURL(/compare\/1\.\.3$/);
+  await page.reload();
+  await region.getByRole("textbox", { name: "Epoch 1" }).getByText("Say one").waitFor();
   await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Prompt" }).click();
+  await page.getByLabel("Epoch", { exact: true }).selectOption("1");
   await page.getByRole("textbox", { name: "Prompt, carrier system" }).getByText("Say one").waitFor();
 });
 
-it("epochs say why they were opened, and which have the same bytes", async ({ page, server }) => {
+it("epochs say why they were opened, and those with the same bytes are one", async ({ page, server }) => {
+  server.write("AGENTS.md", "Say one.\n");
   await turn("reasons");
   await server.ask("/conversations/reasons/compaction?commit=true", undefined, "POST");
+  server.write("AGENTS.md", "Say two.\n");
+  await server.ask("/conversations/reasons/reload", undefined, "POST");
   await page.goto(`${server.url}/#/conversations/reasons`);
-  const epochs = page.getByRole("navigation", { name: "Epochs" });
+  const epochs = page.getByRole("list", { name: "Epochs" });
+  await epochs.getByRole("link", { name: "Epochs 1–2" }).waitFor();
   await epochs.getByText("first turn").waitFor();
-  await epochs.getByText("compacted").waitFor();
-  await epochs.getByText("the same bytes as before").waitFor();
+  await epochs.getByText(/AGENTS\.md was edited/).waitFor();
+  await page.getByText("No call of this conversation is recorded").waitFor();
+  await accessible(page, "a conversation without calls");
+  await shots(page, "conversation-without-calls");
 });
 
 it("the payload of a chosen provider is shown and copied", { permissions: ["clipboard-read", "clipboard-write"] },
@@ -143,11 +152,8 @@ it("the payload of a chosen provider is shown and copied", { permissions: ["clip
     await turn("paid", { model: "claude-opus-5" });
     await page.goto(`${server.url}/#/conversations/paid`);
     await page.getByRole("link", { name: "Payload" }).click();
-    const { providers } = await server.ask("/editor");
-    await page.getByRole("textbox", { name: `Payload for ${providers[0]}` }).waitFor();
-    await page.getByLabel("Provider").selectOption("anthropic");
     const text = page.getByRole("textbox", { name: "Payload for anthropic" });
-    await text.getByText("cache_control").first().waitFor();
+    await text.getByTitle("Cache marker").first().waitFor();
     await accessible(page, "a payload");
     await shots(page, "conversation-payload");
     await page.getByRole("button", { name: "Copy" }).click();
@@ -157,20 +163,22 @@ it("the payload of a chosen provider is shown and copied", { permissions: ["clip
     assert.deepEqual(copied, epoch.payload);
   });
 
-it("notes of a frozen prompt are listed", async ({ page, server }) => {
+it("notices of a frozen prompt are listed", async ({ page, server }) => {
   await turn("noted", { recalled: "x", residents: false, packs: [] });
   const { notes } = await server.ask("/conversations/noted/epochs/1");
   assert.ok(notes.length > 0, "the request leaves a note");
   await page.goto(`${server.url}/#/conversations/noted`);
-  await page.getByRole("link", { name: `Notes (${notes.length})` }).click();
+  await page.getByRole("link", { name: "Notices" }).click();
   await page.getByText(notes[0].message).waitFor();
-  await accessible(page, "notes");
-  await shots(page, "conversation-notes");
+  await accessible(page, "notices");
+  await shots(page, "conversation-notices");
 });
 
 it("a conversation is deleted only after a question", async ({ page, server }) => {
   await turn("doomed");
   await page.goto(`${server.url}/#/conversations/doomed`);
+  assert.equal(await page.getByRole("button", { name: "Delete…" }).count(), 0);
+  await page.getByRole("button", { name: "More for this conversation" }).click();
   await page.getByRole("button", { name: "Delete…" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete doomed?" });
   await accessible(page, "the question before a deletion");
@@ -190,7 +198,7 @@ it("a conversation that is not there says so", { allow: [/404/] }, async ({ page
   await alert.waitFor();
   await turn("nobody");
   await alert.getByRole("button", { name: "Try again" }).click();
-  await page.getByRole("textbox", { name: "Prompt, carrier system" }).waitFor();
+  await page.getByText("No call of this conversation is recorded").waitFor();
 });
 
 it("an address that is nonsense shows something", { allow: [/40\d/] }, async ({ page, server }) => {
@@ -198,7 +206,7 @@ it("an address that is nonsense shows something", { allow: [/40\d/] }, async ({ 
   await page.getByRole("alert").filter({ hasText: "invalid conversation id" }).waitFor();
 });
 
-it("the keyboard alone goes from the list to another epoch's payload", async ({ page, server }) => {
+it("the keyboard alone goes from the list to an epoch's payload", async ({ page, server }) => {
   await turn("keys");
   await server.ask("/conversations/keys/compaction?commit=true", undefined, "POST");
   await page.goto(`${server.url}/#/conversations`);
@@ -209,13 +217,13 @@ it("the keyboard alone goes from the list to another epoch's payload", async ({ 
   await page.getByText("1 conversation", { exact: true }).waitFor();
   await tabTo(page, link);
   await page.keyboard.press("Enter");
-  const epoch = page.getByRole("link", { name: "Epoch 1" });
-  await epoch.waitFor();
-  await tabTo(page, epoch);
-  await page.keyboard.press("Enter");
-  await epoch.and(page.locator("[aria-current=page]")).waitFor();
+  await page.getByRole("heading", { name: "keys" }).waitFor();
   await tabTo(page, page.getByRole("link", { name: "Payload" }));
   await page.keyboard.press("Enter");
+  const epoch = page.getByLabel("Epoch", { exact: true });
+  await tabTo(page, epoch);
+  await page.keyboard.press("ArrowDown");
+  await page.waitForURL(/epochs\/1\/payload$/);
   const text = page.getByRole("textbox", { name: /^Payload for/ });
   await text.waitFor();
   await tabTo(page, text);
@@ -235,6 +243,7 @@ it("going back closes the question before a reload, and Escape gives the focus b
   server.write("AGENTS.md", "Say two.\n");
   await page.goto(`${server.url}/#/conversations/asked`);
   await page.getByRole("link", { name: "Drift" }).click();
+  await page.getByText("Sources changed since epoch 1").waitFor();
   const button = page.getByRole("button", { name: "Reload…" });
   const dialog = page.getByRole("dialog", { name: "Reload the prompt of asked?" });
   await button.click();
@@ -246,20 +255,20 @@ it("going back closes the question before a reload, and Escape gives the focus b
   await dialog.waitFor();
   await page.goBack();
   await dialog.waitFor({ state: "detached" });
-  await page.getByRole("link", { name: "Notes" }).click();
-  await page.getByRole("heading", { level: 2, name: "Notes of epoch 1" }).waitFor();
+  await page.getByRole("link", { name: "Notices" }).click();
+  await page.getByRole("heading", { level: 2, name: "Notices of epoch 1" }).waitFor();
 });
 
 it("nothing is wider than a narrow screen", { viewport: NARROW }, async ({ page, server }) => {
   await turn(`${"long".repeat(25)}`);
   await page.setViewportSize(SMALLEST);
-  for (const rest of ["", `/${"long".repeat(25)}`, "/keys/drift", "/keys/differences", "/keys/payload", "/keys/notes"]) {
+  for (const rest of ["", `/${"long".repeat(25)}`, "/keys/prompt", "/keys/drift", "/keys/compare", "/keys/payload", "/keys/notices", "/keys/what-if"]) {
     await page.goto(`${server.url}/#/conversations${rest}`);
     await page.getByRole("heading", { level: 1 }).first().waitFor();
     await fits(page, rest || "the list");
   }
   await page.setViewportSize(NARROW);
-  for (const rest of ["", "/keys", "/keys/drift", "/keys/differences", "/keys/payload", "/keys/notes"]) {
+  for (const rest of ["", "/keys", "/keys/prompt", "/keys/drift", "/keys/compare", "/keys/payload", "/keys/notices", "/keys/what-if"]) {
     await page.goto(`${server.url}/#/conversations${rest}`);
     await page.getByRole("heading", { level: 1 }).first().waitFor();
     const width = await page.evaluate(() => document.querySelector("main:not(.away)").scrollWidth);
@@ -270,7 +279,7 @@ it("nothing is wider than a narrow screen", { viewport: NARROW }, async ({ page,
 it("a change of tools is a cause with its place and price, and its definition is shown", async ({ page, server }) => {
   await turn("tooled", { model: "claude-opus-5", tools: [{ name: "read", description: "Reads a file." }] });
   await server.ask("/conversations/tooled/tools", { tools: [{ name: "read", description: "Reads a file." }, { name: "fetch", description: "Fetches a page." }] }, "PUT");
-  await page.goto(`${server.url}/#/conversations/tooled/epochs/2/differences`);
+  await page.goto(`${server.url}/#/conversations/tooled/compare/1..2`);
   const causes = page.getByRole("region", { name: "Causes" });
   await causes.getByText("the tool fetch was added").waitFor();
   await causes.getByText(/tool definitions, from byte/).waitFor();
@@ -286,10 +295,9 @@ it("drift is about the current epoch, whichever was looked at", async ({ page, s
   server.write("AGENTS.md", "Two.\n");
   await server.ask("/conversations/current/reload", undefined, "POST");
   await page.goto(`${server.url}/#/conversations/current/epochs/1`);
-  await page.getByRole("link", { name: "Epoch 1" }).and(page.locator("[aria-current=page]")).waitFor();
+  await page.getByRole("textbox", { name: "Prompt, carrier system" }).getByText("One.").waitFor();
   await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Drift" }).click();
   await page.getByText("Sources have not changed since epoch 2.").waitFor();
-  await page.getByRole("link", { name: "Epoch 2" }).and(page.locator("[aria-current=page]")).waitFor();
   assert.equal(await page.evaluate(() => location.hash), "#/conversations/current/drift");
 });
 

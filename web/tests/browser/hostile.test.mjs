@@ -28,18 +28,20 @@ const turn = (id, body) => server().ask(`/conversations/${id}/turn`, { prompt: "
 it("a conversation with hostile files, directory and model is text", async ({ page, server }) => {
   await turn("hostile", { cwd: join(server.workspace, DIRECTORY), model: `${IMAGE}${SCRIPT}`, append: HOSTILE });
   await page.goto(`${server.url}/#/conversations`);
-  const item = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: "hostile" }) });
+  const item = page.getByRole("row").filter({ has: page.getByRole("link", { name: "hostile" }) });
   await item.getByText(`${IMAGE}${SCRIPT}`).waitFor();
   await item.getByText(SHOWN).waitFor();
   await page.getByRole("link", { name: "hostile" }).click();
+  const views = page.getByRole("navigation", { name: "Views" });
+  await views.getByRole("link", { name: "Prompt" }).click();
   const prompt = page.getByRole("textbox", { name: "Prompt, carrier system" });
   await prompt.getByText(SCRIPT).first().waitFor();
   await prompt.getByText(IMAGE).first().waitFor();
   for (const name of ["U+001B escape", "U+202E right-to-left override", "U+200B zero width space"]) {
     await prompt.getByRole("img", { name }).first().waitFor();
   }
-  for (const view of ["Drift", "Differences", "Notes", "Payload"]) {
-    await page.getByRole("link", { name: view }).click();
+  for (const view of ["Drift", "Compare", "Notices", "What if", "Payload"]) {
+    await views.getByRole("link", { name: view }).click();
     await page.getByRole("heading", { level: 2, name: view }).waitFor();
   }
   await page.getByRole("textbox", { name: /^Payload for/ }).getByText(/alert\(1\)/).first().waitFor();
@@ -161,7 +163,7 @@ it("drift between hostile texts is text", async ({ page, server }) => {
 it("a line of 1 MiB and a prompt of 8 MiB stay readable", async ({ page, server }) => {
   const lines = Array.from({ length: 20_000 }, (_, at) => `line ${at} äöü ${"x".repeat(30)}`).join("\n");
   await turn("huge", { system: "The very beginning.", append: [LONG, ...Array(7).fill(lines), "the very end"] });
-  await page.goto(`${server.url}/#/conversations/huge`);
+  await page.goto(`${server.url}/#/conversations/huge/prompt`);
   const prompt = page.getByRole("textbox", { name: "Prompt, carrier system" });
   await prompt.waitFor();
   await prompt.focus();
@@ -174,8 +176,8 @@ it("a line of 1 MiB and a prompt of 8 MiB stay readable", async ({ page, server 
   await payload.waitFor();
   await payload.focus();
   await page.keyboard.press("Control+End");
-  await page.getByRole("link", { name: "Notes" }).click();
-  await page.getByRole("heading", { level: 2, name: "Notes of epoch 1" }).waitFor();
+  await page.getByRole("link", { name: "Notices" }).click();
+  await page.getByRole("heading", { level: 2, name: "Notices of epoch 1" }).waitFor();
 });
 
 it("the difference of two prompts of 8 MiB comes", async ({ page, server }) => {
@@ -183,17 +185,17 @@ it("the difference of two prompts of 8 MiB comes", async ({ page, server }) => {
   const half = (text) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
   await turn("apart", { append: half(of("first")) });
   await server.ask("/conversations/apart/reload", { append: half(of("second")) });
-  await page.goto(`${server.url}/#/conversations/apart/differences`);
+  await page.goto(`${server.url}/#/conversations/apart/compare`);
   await page.getByRole("textbox", { name: "Epoch 2" }).getByText(/second \d+ yyy/).first().waitFor({ timeout: 30_000 });
-  await page.getByRole("link", { name: "Notes" }).click();
-  await page.getByRole("heading", { level: 2, name: "Notes of epoch 2" }).waitFor();
+  await page.getByRole("link", { name: "Notices" }).click();
+  await page.getByRole("heading", { level: 2, name: "Notices of epoch 2" }).waitFor();
 });
 
 it("the difference of two lines of 2 MiB comes", async ({ page, server }) => {
   await turn("lines", { append: [LONG, LONG].join("") });
   await server.ask("/conversations/lines/reload", { append: ["other ", LONG, LONG].join("") });
-  await page.goto(`${server.url}/#/conversations/lines/differences`);
+  await page.goto(`${server.url}/#/conversations/lines/compare`);
   await page.getByRole("textbox", { name: "Epoch 2" }).getByText("other", { exact: true }).waitFor();
-  await page.getByRole("link", { name: "Notes" }).click();
-  await page.getByRole("heading", { level: 2, name: "Notes of epoch 2" }).waitFor();
+  await page.getByRole("link", { name: "Notices" }).click();
+  await page.getByRole("heading", { level: 2, name: "Notices of epoch 2" }).waitFor();
 });

@@ -59,7 +59,7 @@ it("conversations say it too, and load when the server is back", { allow }, asyn
   await page.getByRole("link", { name: "c-1" }).click();
   await banner(page).waitFor();
   await server.restart();
-  await page.getByRole("textbox", { name: "Prompt, carrier system" }).waitFor();
+  await page.getByText("No call of this conversation is recorded").waitFor();
   await banner(page).waitFor({ state: "detached" });
 });
 

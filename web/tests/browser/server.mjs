@@ -1,10 +1,12 @@
 // A `proem serve` of a test's own: a home, a store, a workspace that is a git repository, a free port.
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { constants, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 
 const scratch = process.env.PROEM_WEB_SCRATCH ?? tmpdir();
 const running = new Set();
@@ -16,14 +18,15 @@ export const FILES = {
   "src/main.rs": "fn main() {}\n",
 };
 
-/** Starts a server. `files` lie in its workspace beside FILES. */
-export async function serve({ token, files = {}, args = [] } = {}) {
+/** Starts a server. `files` lie in its workspace beside FILES; `seeded`: its store has 10,000 conversations and 200,000 calls. */
+export async function serve({ token, files = {}, args = [], seeded = false } = {}) {
   const root = mkdtempSync(join(scratch, "bench-"));
   const [home, workspace] = [join(root, "home"), join(root, "project")];
   mkdirSync(home);
   for (const [path, text] of Object.entries({ ...FILES, ...files })) write(workspace, path, text);
   repository(workspace, home);
   const server = { root, home, workspace, token, port: 0, url: "", args };
+  if (seeded) copyFileSync(await seed(home, workspace), join(root, "store.db"), constants.COPYFILE_FICLONE);
   await start(server);
   return Object.assign(server, {
     write: (path, text) => write(workspace, path, text),
@@ -35,6 +38,26 @@ export async function serve({ token, files = {}, args = [] } = {}) {
     },
     ask: (path, body, method) => ask(server, path, body, method),
   });
+}
+
+/** Returns a store with many calls. It is made once a day, because the calls are those of the last 30 days. */
+async function seed(home, workspace) {
+  const script = fileURLToPath(new URL("../seed.py", import.meta.url));
+  const folder = resolve(fileURLToPath(new URL("../../../target/web-seed", import.meta.url)));
+  const binary = createHash("sha256").update(readFileSync(process.env.PROEM)).update(readFileSync(script)).digest("hex").slice(0, 16);
+  const file = join(folder, `${new Date().toISOString().slice(0, 10)}-${binary}.db`);
+  if (existsSync(file)) return file;
+  mkdirSync(folder, { recursive: true });
+  for (const old of readdirSync(folder)) rmSync(join(folder, old), { recursive: true, force: true });
+  const root = mkdtempSync(join(folder, "new-"));
+  // The server makes the tables.
+  const maker = { root, home, workspace, port: 0, url: "", args: [] };
+  await start(maker);
+  await stop(maker, "SIGTERM");
+  execFileSync("python3", [script, join(root, "store.db")], { stdio: "inherit" });
+  renameSync(join(root, "store.db"), file);
+  rmSync(root, { recursive: true, force: true });
+  return file;
 }
 
 function write(workspace, path, text) {
@@ -84,10 +107,10 @@ function start(server) {
   });
 }
 
-async function stop({ child }) {
+async function stop({ child }, signal = "SIGKILL") {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
+  child.kill(signal);
   await ended;
 }
 

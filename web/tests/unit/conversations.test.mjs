@@ -4,13 +4,15 @@ import { load } from "./load.mjs";
 
 globalThis.location = { hash: "" };
 globalThis.addEventListener = () => {};
-const { addressOf, readPlace } = await load("conversations/route.ts");
+const { addressOf, compareAddress, readPlace } = await load("conversations/route.ts");
 const { readable } = await load("conversations/readable.ts");
 const { exact, said } = await load("conversations/time.ts");
 
 const PLACES = [
-  [{ conversation: "c-1", view: "prompt" }, "#/conversations/c-1"],
+  [{ conversation: "c-1", view: "timeline" }, "#/conversations/c-1"],
   [{ conversation: "c-1", view: "drift" }, "#/conversations/c-1/drift"],
+  [{ conversation: "c-1", view: "what-if" }, "#/conversations/c-1/what-if"],
+  [{ conversation: "c-1", view: "timeline", call: "12" }, "#/conversations/c-1/calls/12"],
   [{ conversation: "a:b", epoch: 3, view: "prompt" }, "#/conversations/a%3Ab/epochs/3"],
   [{ conversation: "epochs", epoch: 12, view: "payload" }, "#/conversations/epochs/epochs/12/payload"],
 ];
@@ -18,15 +20,25 @@ const PLACES = [
 test("an address leads back to its place", () => {
   for (const [place, address] of PLACES) {
     assert.equal(addressOf(place), address);
-    assert.deepEqual(readPlace(address.split("/").slice(2).map(decodeURIComponent)), place);
+    const read = readPlace(address.split("/").slice(2).map(decodeURIComponent));
+    assert.deepEqual(JSON.parse(JSON.stringify(read)), place);
   }
+  assert.deepEqual(readPlace(["c", "compare", "3..4"]), { conversation: "c", view: "compare", from: 3, to: 4 });
+  assert.equal(compareAddress("a:b", 3, 4), "#/conversations/a%3Ab/compare/3..4");
+});
+
+test("addresses of earlier versions lead to the same things", () => {
+  assert.equal(readPlace(["c", "differences"]).view, "compare");
+  assert.equal(readPlace(["c", "epochs", "2", "notes"]).view, "notices");
 });
 
 test("nonsense in an address is left out", () => {
   assert.equal(readPlace([]), undefined);
-  for (const rest of [["epochs"], ["epochs", "0"], ["epochs", "-1"], ["epochs", "1e9"], ["what"]]) {
-    assert.deepEqual(readPlace(["c", ...rest]), { conversation: "c", view: "prompt" }, rest.join("/"));
+  for (const rest of [["epochs"], ["epochs", "0"], ["epochs", "-1"], ["epochs", "1e9"]]) {
+    assert.deepEqual(readPlace(["c", ...rest]), { conversation: "c", view: "prompt", epoch: undefined }, rest.join("/"));
   }
+  assert.deepEqual(readPlace(["c", "what"]), { conversation: "c", view: "timeline" });
+  assert.deepEqual(readPlace(["c", "compare", "4"]), { conversation: "c", view: "compare", from: undefined, to: undefined });
 });
 
 const NOW = Date.UTC(2026, 10, 15, 12);

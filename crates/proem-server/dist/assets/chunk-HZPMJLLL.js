@@ -1,1 +1,0 @@
-import{b as e}from"./chunk-PCEOS6X6.js";import{r as i}from"./chunk-PT7WKIYD.js";var c=6e3,r=0,s=i({shown:[]});function f(o,t){r+=1;let n=r;s.shown=[...s.shown.slice(-2),{id:n,text:o,action:t}],e(o),setTimeout(()=>m(n),c)}function m(o){s.shown=s.shown.filter(t=>t.id!==o)}export{s as a,f as b,m as c};

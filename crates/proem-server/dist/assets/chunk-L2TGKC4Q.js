@@ -1,1 +1,0 @@
-import{f as e}from"./chunk-PT7WKIYD.js";e();
