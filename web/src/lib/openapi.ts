@@ -103,10 +103,23 @@ export type BundleGit = {
 /** The part of the cache in delivering a text. */
 export type CacheUse = "yes" | "as_history" | "no" | "too_short";
 
+/** The result of a call for the cache. */
+export type CacheVerdict = "hit" | "cold_start" | "expired" | "below_minimum" | "model_changed" | "parameter_changed" | "tools_added" | "tools_removed" | "tools_reordered" | "tools_redefined" | "system_changed" | "message_edited" | "message_removed" | "message_reformed" | "marker_moved" | "marker_missing" | "lookback_exceeded" | "compaction" | "fork" | "routing" | "provider" | "unknown";
+
 /** The calls of a conversation. */
 export type CallsAnswer = {
   /** The calls, oldest first. */
   calls: JudgedCall[];
+};
+
+/** A page of calls, the newest first. */
+export type CallsPage = {
+  /** The calls. */
+  calls: RecordedCall[];
+  /** The value of `after` for the next page; missing on the last page. */
+  next?: string | null;
+  /** The version of this shape. */
+  version: number;
 };
 
 /** A carrier that differs. */
@@ -163,6 +176,38 @@ export type ChangeAnswer = {
   reason: string;
   /** The price of the rebuild; `null` if it would change nothing. */
   rebuild?: RebuildPrice | null;
+};
+
+/** The owner of a change. */
+export type ChangeOwner = {
+  /** The agent, where the owner is the agent. */
+  by?: string | null;
+  /** The kind. */
+  kind: OwnerKind;
+  /** The line of the file, from 1. */
+  line?: number | null;
+  /** The name: a tool, a server, a skill, a hook, a version. */
+  name?: string | null;
+  /** The file. */
+  path?: string | null;
+};
+
+/** The place of a change. */
+export type ChangePlace = {
+  /** The text around it in this request, secrets masked. */
+  after?: string | null;
+  /** The text around it in the earlier request, secrets masked. */
+  before?: string | null;
+  /** The first different byte, from 0, in the decoded text of the block. */
+  byte?: number | null;
+  /** Its column in characters, from 1. */
+  column?: number | null;
+  /** Its line, from 1. */
+  line?: number | null;
+  /** The part of this request; absent if it was removed. */
+  part_after?: string | null;
+  /** The part of the earlier request; absent if it was inserted. */
+  part_before?: string | null;
 };
 
 /** A hook's change in the frozen prompt. */
@@ -264,30 +309,52 @@ export type ConversationAnswer = {
 
 /** A conversation in a list. */
 export type ConversationShape = {
-  /** The time of the first turn, in milliseconds since 1970. */
+  /** The time of the last epoch or call, in milliseconds since 1970. */
+  active_at: number;
+  /** The agent that made the calls, if it is known. */
+  agent?: string | null;
+  /** The time of the first turn or call, in milliseconds since 1970. */
   began_at: number;
+  /** The number of its calls. */
+  calls: number;
   /** The id of the conversation. */
   conversation: string;
   /** The working directory. */
   cwd: string;
-  /** The number of its current epoch. */
+  /** The number of its current epoch; 0 for an observed conversation. */
   epoch: number;
-  /** The model, if one was named. */
+  /** All input tokens. */
+  input: number;
+  /** `proem`, or `observed` if only its calls are known. */
+  kind: string;
+  /** The last miss. */
+  last_miss?: MissShape | null;
+  /** The price of what was lost. */
+  lost_usd: number;
+  /** The model of the last call, or the one that was named. */
   model?: string | null;
-  /** The time at which the current epoch was opened, in milliseconds since 1970. */
+  /** The time at which the current epoch was opened, in milliseconds since 1970; that of the last call of an observed conversation. */
   opened_at: number;
   /** The profile. */
   profile: string;
-  /** The reason for which the epoch was opened. */
+  /** Tokens read from the cache. */
+  read: number;
+  /** The share of the input that was read from the cache, from 0 to 1; missing without input. */
+  read_ratio?: number | null;
+  /** The reason for which the epoch was opened; empty for an observed conversation. */
   reason: string;
+  /** The price of its calls. */
+  usd: number;
 };
 
-/** A page of conversations; the one with the newest epoch is first. */
+/** A page of conversations; without another order, the one with the newest epoch is first. */
 export type ConversationsAnswer = {
   /** The conversations. */
   conversations: ConversationShape[];
   /** The value of `after` for the next page; missing on the last page. */
   next?: string | null;
+  /** The number of conversations on all pages. */
+  total: number;
 };
 
 /** The difference between two epochs. */
@@ -510,22 +577,38 @@ export type HostPins = {
 
 /** A call, and the part that should have been read. */
 export type JudgedCall = {
+  /** The advice. */
+  advice?: string | null;
   /** The time of the call, in milliseconds since 1970. */
   at?: number | null;
+  /** The side that caused it, if less was read. */
+  blame?: Blame | null;
   /** Its number among the calls of its conversation, from 1. */
   call: number;
   /** The epoch, where it is known. */
   epoch?: number | null;
   /** The tokens that the call before left in the cache. */
   expected: number;
+  /** The id of the call. */
+  id?: string | null;
   /** All input tokens. */
   input: number;
+  /** Tokens that were expected and not read. */
+  lost_tokens: number;
+  /** Their price, less that of reading them. */
+  lost_usd?: number | null;
+  /** The owner of the change. */
+  owner?: ChangeOwner | null;
   /** The reason, in the providers' terms if they have one. */
   reason?: string | null;
   /** The tokens that were read. */
   reported: number;
-  /** The side that caused it, if less was read. */
-  verdict?: Blame | null;
+  /** The price of the call. */
+  usd?: number | null;
+  /** The verdict of the analysis. */
+  verdict: CacheVerdict;
+  /** The place of the change. */
+  where?: ChangePlace | null;
   /** The reason, in a sentence. */
   why?: string | null;
 };
@@ -575,6 +658,20 @@ export type LossShape = {
   tokens: number;
   /** The additional cost in dollars. */
   usd?: number | null;
+};
+
+/** The last miss of a conversation. */
+export type MissShape = {
+  /** The time, in RFC 3339. */
+  at: string;
+  /** The id of the call. */
+  id: string;
+  /** The price of what was lost. */
+  lost_usd: number;
+  /** The kind of the owner. */
+  owner?: string | null;
+  /** The verdict. */
+  verdict: string;
 };
 
 /** The prices of a model, in USD for a million tokens. */
@@ -679,6 +776,9 @@ export type OwnedNoteShape = {
   /** `info`, `warning` or `error`. */
   severity: string;
 };
+
+/** The kind of an owner: the thing or person that caused a change. */
+export type OwnerKind = "instruction_file" | "skill" | "mcp_server" | "tool" | "plugin" | "hook" | "clock" | "date" | "git_status" | "counter" | "random_id" | "agent" | "agent_version" | "user" | "provider" | "time" | "unknown";
 
 /** The owner of bytes. */
 export type OwnerShape = {
@@ -791,6 +891,17 @@ export type ProfileShape = {
   syntax?: string | null;
 };
 
+/** The provider's own word for a miss. */
+export type ProviderReason = {
+  /** The word, as the provider writes it. */
+  reason: string;
+  /** The tokens that were lost, if it says so. */
+  tokens?: number | null;
+};
+
+/** The purpose of a call. */
+export type Purpose = "main" | "sub_agent" | "title" | "compaction" | "probe";
+
 /** A range of bytes in the request's template. */
 export type RangeShape = {
   /** The byte after the last one. */
@@ -811,6 +922,172 @@ export type RebuildPrice = {
   exact: boolean;
   /** The tokens of the prompt that are read again, once. */
   tokens: number;
+};
+
+/** Calls that were sent, with their verdicts. */
+export type RecordedAnswer = {
+  /** The number of calls that the store did not have. */
+  added: number;
+  /** The calls, in the order in which they were sent. */
+  calls: RecordedCall[];
+  /** Everything that was left out. */
+  notes: ReportNote[];
+  /** The version of this shape. */
+  version: number;
+};
+
+/** A stored call: its verdict, and where it belongs. */
+export type RecordedCall = {
+  /** The advice. */
+  advice?: string | null;
+  /** The agent that made it. */
+  agent?: string | null;
+  /** The version of the agent. */
+  agent_version?: string | null;
+  /** False for hits and for misses that are expected. */
+  alarming: boolean;
+  /** The time of sending, in RFC 3339. */
+  at?: string | null;
+  /** The conversation; `#1`, `#2`, … where the source names none. */
+  conversation: string;
+  /** The working directory. */
+  cwd?: string | null;
+  /** True if the provider's reason contradicts the verdict. */
+  disagrees?: boolean;
+  /** The epoch, for conversations of proem. */
+  epoch?: number | null;
+  /** Tokens that should have been read. */
+  expected_read?: number | null;
+  /** True if the request was known when it was judged. */
+  has_request?: boolean;
+  /** The id of the call. */
+  id: string;
+  /** True if a subscription paid, so that the money is list price. */
+  is_list_price?: boolean;
+  /** Tokens that were expected and not read. */
+  lost_tokens: number;
+  /** Their price, less that of reading them. */
+  lost_usd?: number | null;
+  /** The model. */
+  model?: string | null;
+  /** Tokens of the answer. */
+  output?: number | null;
+  /** The owner of the change. */
+  owner?: ChangeOwner | null;
+  /** The thread or conversation that this one comes from. */
+  parent?: string | null;
+  /** The id of the call that it is compared with. */
+  predecessor?: string | null;
+  /** The profile. */
+  profile?: string | null;
+  /** The rules of the cache. */
+  provider: string;
+  /** The reason that the provider gave. */
+  provider_reason?: ProviderReason | null;
+  /** The purpose. */
+  purpose: Purpose;
+  /** Tokens read from the cache. */
+  read?: number | null;
+  /** The price of the same call without a cache, less its price. */
+  saved_usd?: number | null;
+  /** The version of the template. */
+  template_version?: number | null;
+  /** The thread; absent for the main thread. */
+  thread?: string | null;
+  /** Tokens neither read nor written. */
+  uncached?: number | null;
+  /** The price of the call. */
+  usd?: number | null;
+  /** The verdict. */
+  verdict: CacheVerdict;
+  /** The place of the change. */
+  where?: ChangePlace | null;
+  /** The verdict's details in one sentence. */
+  why: string;
+  /** Tokens written to the cache. */
+  written?: number | null;
+  /** The part of `written` that is kept for an hour. */
+  written_1h?: number | null;
+};
+
+/** The calls of one day. */
+export type ReportDay = {
+  /** The number of calls. */
+  calls: number;
+  /** All input tokens. */
+  input: number;
+  /** The price of what was lost. */
+  lost_usd: number;
+  /** Tokens read from the cache. */
+  read: number;
+  /** The price. */
+  usd: number;
+};
+
+/** Losses by the side that caused them, in USD. */
+export type ReportLoss = {
+  /** The agent. */
+  agent: number;
+  /** Files, skills, servers, plugins and hooks that the user configured. */
+  ours: number;
+  /** The provider. */
+  provider: number;
+  /** Not known. */
+  unknown: number;
+  /** The user. */
+  user: number;
+};
+
+/** A note of a report. */
+export type ReportNote = {
+  /** The subject, as a stable word. */
+  code: string;
+  /** The finding. */
+  message: string;
+  /** `info`, `warning` or `error`. */
+  severity: string;
+};
+
+/** The misses of one verdict or owner. */
+export type ReportSum = {
+  /** The number of calls. */
+  calls: number;
+  /** Tokens that were expected and not read. */
+  lost_tokens: number;
+  /** Their price. */
+  lost_usd: number;
+};
+
+/** The sums of a report. */
+export type ReportTotals = {
+  /** The price of what was lost by alarming misses. */
+  alarming_usd: number;
+  /** The calls by day, in UTC. */
+  by_day?: Record<string, ReportDay>;
+  /** The misses by kind of owner. */
+  by_owner: Record<string, ReportSum>;
+  /** The calls by verdict. */
+  by_verdict: Record<string, ReportSum>;
+  /** The number of calls. */
+  calls: number;
+  /** True if some of the money is list price, because a subscription paid. */
+  is_list_price: boolean;
+  /** The price of what was lost, by side. */
+  lost_usd: ReportLoss;
+  /** Tokens of answers. */
+  output: number;
+  /** Tokens read from the cache. */
+  read: number;
+  /** The price of the same calls without a cache, less that. */
+  saved_usd?: number;
+  /** Tokens neither read nor written. */
+  uncached: number;
+  /** The calls whose model has no price, or whose tokens are not known. */
+  unpriced: number;
+  /** The price of all calls whose model has one. */
+  usd: number;
+  /** Tokens written to it. */
+  written: number;
 };
 
 /** A request for a prompt. */
@@ -1377,6 +1654,56 @@ export type TurnShape = {
   tools: ToolShape[];
   /** The text of this turn on the `turn` carrier, which goes with the newest message of the user. */
   turn?: string | null;
+  /** The version of this shape. */
+  version: number;
+};
+
+/** The sums of one group. */
+export type UsageGroup = {
+  /** The price of what was lost by alarming misses. */
+  alarming_usd: number;
+  /** The calls by day, in UTC. */
+  by_day?: Record<string, ReportDay>;
+  /** The misses by kind of owner. */
+  by_owner: Record<string, ReportSum>;
+  /** The calls by verdict. */
+  by_verdict: Record<string, ReportSum>;
+  /** The number of calls. */
+  calls: number;
+  /** True if some of the money is list price, because a subscription paid. */
+  is_list_price: boolean;
+  /** The day, model, directory, profile, version or kind of owner; empty if it is not known. */
+  key: string;
+  /** The price of what was lost, by side. */
+  lost_usd: ReportLoss;
+  /** Tokens of answers. */
+  output: number;
+  /** Tokens read from the cache. */
+  read: number;
+  /** The price of the same calls without a cache, less that. */
+  saved_usd?: number;
+  /** Tokens neither read nor written. */
+  uncached: number;
+  /** The calls whose model has no price, or whose tokens are not known. */
+  unpriced: number;
+  /** The price of all calls whose model has one. */
+  usd: number;
+  /** Tokens written to it. */
+  written: number;
+};
+
+/** The sums of calls over a time, as the API returns them. */
+export type UsageReport = {
+  /** The property by which `groups` are formed: `day`, `model`, `cwd`, `profile`, `version` or `owner`. */
+  by: string;
+  /** The sums by group, the most expensive first; days in their order. */
+  groups: UsageGroup[];
+  /** The time from which calls count, in RFC 3339. */
+  since: string;
+  /** The sums of all calls. */
+  totals: ReportTotals;
+  /** The time before which calls count, in RFC 3339; absent if all later ones count. */
+  until?: string | null;
   /** The version of this shape. */
   version: number;
 };
