@@ -97,11 +97,15 @@ fn recordings_are_found_where_agents_keep_them() {
 }
 
 #[test]
-fn a_folder_needs_the_name_of_its_writer() {
-    desk().refuses(
-        &["report", "."],
+fn a_folder_shows_the_name_of_its_writer() {
+    let desk = desk();
+    let output = desk.run(&["report", "."]);
+    assert_eq!(desk.said(&output.stderr), "read 3 calls of jsonl\n");
+    desk.write("empty/notes.txt", b"nothing of an agent");
+    desk.refuses(
+        &["report", "empty"],
         2,
-        "error: . is a folder, and `--from` does not say who wrote it\n\
-         hint: add `--from`, such as `--from claude-code`; without a path the usual places are read\n",
+        "error: empty has no recordings of a known agent\n\
+         hint: add `--from`, such as `--from claude-code`, to learn what was skipped; see docs/report-sources.md\n",
     );
 }

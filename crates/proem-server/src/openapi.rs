@@ -1,10 +1,10 @@
 //! The OpenAPI description, generated from the shapes that the routes use.
 
 mod insight;
+mod traffic;
 
 use proem::Request;
 use proem::build_shape::VERSION;
-use proem::conversation::{RecordedCall, UsageReport};
 use proem::deliver::ProviderName;
 use proem::turn_shape::{CompactionShape, TurnShape};
 use proem_store::BranchShape;
@@ -14,10 +14,11 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::openapi::insight::insight_operations;
+use crate::openapi::traffic::traffic_operations;
 use crate::shapes::{
-    CallsAnswer, CallsPage, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
-    EpochAnswer, FilesAnswer, LabelBody, PreviewAnswer, RecordedAnswer, TemplateAnswer, TemplateBody,
-    ValuesAnswer, VariablesAnswer, VersionShape, VersionsAnswer, WorkspaceAnswer,
+    CallsAnswer, ChangeAnswer, ConversationAnswer, ConversationsAnswer, DiffAnswer, EditorAnswer,
+    EpochAnswer, FilesAnswer, LabelBody, PreviewAnswer, TemplateAnswer, TemplateBody, ValuesAnswer,
+    VariablesAnswer, VersionShape, VersionsAnswer, WorkspaceAnswer,
 };
 
 /// A method of a path.
@@ -458,70 +459,6 @@ fn evidence_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
             answer: Some(reference::<DiffAnswer>(generator)),
             errors: &[404, 503],
             ..operation("get", "/conversations/{id}/diff", "Compare two epochs")
-        },
-    ]
-}
-
-/// The times of queries.
-const SINCE: (&str, &str, &str) = (
-    "since",
-    "string",
-    "The earliest time: RFC 3339, a day, milliseconds since 1970, or a duration such as `7d`",
-);
-const UNTIL: (&str, &str, &str) = ("until", "string", "The time before which calls were made");
-
-/// Returns the routes of the calls of agents.
-fn traffic_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
-    let call = reference::<RecordedCall>(generator);
-    let any = json!({ "type": "object" });
-    vec![
-        Operation {
-            query: &[
-                ("conversation", "string", "The id of the conversation, or the session in it"),
-                SINCE,
-                UNTIL,
-                ("verdict", "string", "Verdicts, separated by commas"),
-                ("model", "string", "The model"),
-                ("cwd", "string", "The working directory"),
-                ("owner", "string", "The kind of the owner of the change"),
-                ("alarming", "boolean", "Only misses that a report shows unasked, or only others"),
-                ("after", "string", "The `next` of the previous page"),
-                ("limit", "integer", "Maximum number of calls"),
-            ],
-            answer: Some(reference::<CallsPage>(generator)),
-            errors: &[503],
-            ..operation("get", "/calls", "Calls of agents with their verdicts, the newest first")
-        },
-        Operation {
-            body: Some(any.clone()),
-            answer: Some(reference::<RecordedAnswer>(generator)),
-            errors: &[413, 503],
-            ..operation(
-                "post",
-                "/calls",
-                "Record calls: one object, a list, or JSON lines, as `proem report` reads them",
-            )
-        },
-        Operation {
-            answer: Some(call),
-            errors: &[404, 503],
-            ..operation("get", "/calls/{id}", "One call with its verdict")
-        },
-        Operation {
-            query: &[
-                SINCE,
-                UNTIL,
-                ("by", "string", "`day` (the default), `model`, `cwd`, `profile`, `version` or `owner`"),
-            ],
-            answer: Some(reference::<UsageReport>(generator)),
-            errors: &[503],
-            ..operation("get", "/usage", "Sums of calls: tokens, money, and losses; of 30 days by default")
-        },
-        Operation {
-            body: Some(any.clone()),
-            answer: Some(any),
-            errors: &[413, 503],
-            ..operation("post", "/v1/logs", "Record the calls of telemetry events: logs of OTLP as JSON")
         },
     ]
 }

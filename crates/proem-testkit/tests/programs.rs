@@ -20,7 +20,12 @@ fn modules(source: &Path, found: &mut BTreeSet<PathBuf>) {
     for line in text.lines().map(str::trim) {
         if let Some(given) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
             path = Some(folder.join(given));
-        } else if let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
+        } else if let Some(name) = line
+            .strip_prefix("pub(crate) ")
+            .unwrap_or(line)
+            .strip_prefix("mod ")
+            .and_then(|rest| rest.strip_suffix(';'))
+        {
             let below = if is_root { folder.to_owned() } else { folder.join(stem) };
             let usual = [below.join(format!("{name}.rs")), below.join(name).join("mod.rs")];
             // The modules of a program that is one file lie beside it.

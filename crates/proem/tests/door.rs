@@ -33,7 +33,7 @@ const OPENING: [&str; 20] = [
 ];
 
 /// Modules that may open files, each with the reason.
-const DOORS: [(&str, &str); 17] = [
+const DOORS: [(&str, &str); 19] = [
     ("proem/src/observe/file/handle.rs", "the door itself"),
     ("proem/src/observe/file/open.rs", "finds paths with O_PATH, which opens nothing"),
     ("proem/src/observe/file/below.rs", "finds names below an open folder for the door"),
@@ -51,6 +51,8 @@ const DOORS: [(&str, &str); 17] = [
     ("proem-server/src/app.rs", "looks at a folder with O_PATH, which opens nothing"),
     ("proem-store/src/sqlite/file.rs", "makes the store"),
     ("proem-cli/src/commands/server/store.rs", "makes the file of an export: O_EXCL"),
+    ("proem-cli/src/commands/server/run.rs", "writes the report that its user names"),
+    ("proem-cli/src/commands/server/bodies.rs", "keeps requests beside the store"),
 ];
 
 /// Words that examine a file without opening it.

@@ -37,8 +37,8 @@ static ASSETS: &[Asset] = &include!("../../dist/assets.rs");
 /// The page.
 const INDEX: &[u8] = include_bytes!("../../dist/index.html");
 
-/// The cache policy of files with a fixed name: browsers may store them, and revalidate them by `ETag`. Answers of the API
-/// and the page itself are `no-store`.
+/// The cache policy of files with a fixed name: browsers may store them, and revalidate them by `ETag`. The API answers
+/// with `no-store`, and so does the page itself.
 const REVALIDATE: &str = "no-cache";
 
 /// The cache policy of files that are named after their content.

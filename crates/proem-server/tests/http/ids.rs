@@ -41,7 +41,7 @@ fn odd() -> Vec<String> {
 fn odd_names_are_refused_by_every_route() {
     let site = Site::new();
     let server = site.serve();
-    for (route, methods) in ROUTES.iter().filter(|(route, _)| route.contains("{id}")) {
+    for (route, methods) in ROUTES.iter().filter(|(route, _)| route.starts_with("/conversations/{id}")) {
         for (id, method) in odd().iter().flat_map(|id| methods.iter().map(move |method| (id, method))) {
             let path =
                 route.replace("{id}", id).replace("{token}", "0").replace("/diff", "/diff?from=1&to=1");
@@ -60,7 +60,7 @@ fn odd_names_are_refused_by_every_route() {
             assert_eq!((answer.status, answer.code()), (400, "bad_id".into()), "{method} {shown} {answer:?}");
         }
     }
-    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [] }));
+    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [], "total": 0 }));
 }
 
 /// Row H13.

@@ -147,7 +147,7 @@ fn previews_leave_nothing_behind() {
     let body = json!({ "profile": "template", "template": "<[file:AGENTS.md]>", "conversation": "c" });
     let answer = server.ask(&Call::json("POST", "/preview", &body));
     assert_eq!((answer.status, answer.system()), (200, "<rules>".into()));
-    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [] }));
+    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [], "total": 0 }));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn other_methods_are_refused_and_the_right_ones_named() {
             assert!(methods.iter().all(|method| allowed.contains(method)), "{route}: {allowed:?}");
         }
     }
-    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [] }));
+    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [], "total": 0 }));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn head_answers_like_get_without_a_body() {
     done(&server, &Call::json("PUT", "/system-prompt", &json!({ "template": "x" })));
     let is_of_content = |(name, _): &&(String, String)| name.starts_with("content-") || name == "etag";
     for (route, _) in ROUTES.iter().filter(|(route, methods)| {
-        methods.contains(&"GET") && !["/metrics", "/health", "/events"].contains(route)
+        methods.contains(&"GET") && !["/metrics", "/health", "/events", "/calls/{id}"].contains(route)
     }) {
         let path = filled(route).replace("/diff", "/diff?from=1&to=1");
         let path = path.replace("/files", &format!("/files?dir={}", site.text("work")));

@@ -47,7 +47,7 @@ fn a_provider_gets_its_parts() {
 
 #[test]
 fn a_turn_has_every_key() {
-    const KEYS: [&str; 23] = [
+    const KEYS: [&str; 24] = [
         "boundary",
         "carriers",
         "changes",
@@ -59,6 +59,7 @@ fn a_turn_has_every_key() {
         "history",
         "messages",
         "notes",
+        "notices",
         "payload",
         "pending",
         "prefix",

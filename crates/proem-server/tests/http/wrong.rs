@@ -231,6 +231,6 @@ fn the_path_names_the_conversation() {
     assert_eq!(server.ask(&call).status, 400);
     let call = Call::json("POST", "/conversations/a/turn", &json!({ "provider": "nobody" }));
     assert_eq!(server.ask(&call).status, 400);
-    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [] }));
+    assert_eq!(done(&server, &Call::get("/conversations")), json!({ "conversations": [], "total": 0 }));
     assert_eq!(server.ask(&turn("a", "x")).status, 200);
 }

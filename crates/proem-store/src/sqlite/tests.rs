@@ -51,7 +51,7 @@ fn a_file_says_whose_it_is_and_of_which_version() {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0)).expect("a number")
         })
     };
-    assert_eq!(marks(&path), [0x7072_6F6D, 6]);
+    assert_eq!(marks(&path), [0x7072_6F6D, 8]);
     assert_eq!(marks(&folder.path().join("plain.db")), [0, 0], "control");
 }
 

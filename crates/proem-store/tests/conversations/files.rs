@@ -203,6 +203,10 @@ fn tables_of_an_earlier_proem_are_brought_up_to_date() {
             "ALTER TABLE compaction DROP COLUMN opened; ALTER TABLE epoch DROP COLUMN seal; \
          ALTER TABLE template DROP COLUMN seal; DROP TABLE call; DROP TABLE doomed; DROP TABLE prune; DROP TABLE state; \
          DROP TABLE workspace_use; DROP TABLE workspace; \
+         DROP INDEX epoch_by_template; ALTER TABLE epoch DROP COLUMN template_version; \
+         ALTER TABLE template DROP COLUMN message; ALTER TABLE template DROP COLUMN is_draft; \
+         DROP TABLE traffic_call; DROP TABLE traffic_usage; DROP TABLE traffic_conversation; \
+         DROP TABLE traffic_chain; DROP TABLE store_key; \
          PRAGMA user_version = 1",
         )
         .unwrap();

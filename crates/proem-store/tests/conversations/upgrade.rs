@@ -117,7 +117,7 @@ fn a_file_of_the_first_release_goes_on() {
     goes_on(&site, &site.sqlite(), token(SQLITE));
     let plain = Connection::open(site.database()).unwrap();
     let version = plain.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
-    assert_eq!(version, Ok(6));
+    assert_eq!(version, Ok(8));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_older_writer_is_refused_by_a_migrated_database() {
         assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION));
         let said = error.as_db_error().unwrap().message();
         let expected =
-            "its tables have version 6, and this proem supports versions up to 4: use a newer proem";
+            "its tables have version 8, and this proem supports versions up to 4: use a newer proem";
         assert_eq!(said, expected);
     }
     assert_eq!((store.epochs("d").unwrap().len(), store.current("e").unwrap()), (1, None));

@@ -23,7 +23,7 @@ pub const CHAIN_MILLIS: i64 = 25 * 3_600_000;
 /// Bytes of a name in a row: a model, a directory, an agent.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// Tokens of one call that sums take: more is no number of tokens, and sums must not overflow.
+/// Tokens of one call that sums take: a larger number is an error of its source, and sums must not overflow.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
 
 /// The numbers of calls, summed up.
