@@ -125,6 +125,8 @@ pub(crate) struct Builder<'b> {
     /// The number of lints before the section that is worked on.
     lints_before: usize,
     pub(crate) notes: Vec<Note>,
+    /// The sources whose absence a note explains.
+    absent: Vec<Source>,
     pub(crate) considered: Vec<FileOutcome>,
     /// The lines of the directory of skills.
     pub(crate) skill_directory: Option<String>,
@@ -163,6 +165,7 @@ impl<'b> Builder<'b> {
             lints_before: 0,
             tools: &sources.tools,
             notes: sources.notes.clone(),
+            absent: Vec::new(),
             considered: Vec::new(),
             skill_directory: None,
         }
@@ -294,7 +297,9 @@ impl<'b> Builder<'b> {
         let facts = self.resolver.resolve(template.wanted(), author);
         let given: BTreeSet<&str> = self.sources.request.variables.keys().map(String::as_str).collect();
         self.notes.extend(diagnose::diagnose(&template, &text.origin, &given, policies));
-        self.notes.extend(diagnose::absences(&template, &text.origin, &facts));
+        let absences = diagnose::absences(&template, &text.origin, &facts);
+        self.absent.extend(absences.iter().filter_map(|note| note.source.clone()));
+        self.notes.extend(absences);
         let bound = bracket::bind(&template, &facts, policies).map_err(|error| Error::Policy {
             template: Box::new(text.origin.clone()),
             error: Box::new(error),

@@ -96,6 +96,7 @@ impl Builder<'_> {
         if let Some(why) = why.as_ref().filter(|_| outcome != Outcome::Empty) {
             let message = format!("the section `{section}` is absent: {shown}: {why}");
             let source = discover::file(&shown);
+            self.absent.push(source.clone());
             self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
         }
         self.considered.push(FileOutcome { path: shown.clone(), outcome, why });
@@ -105,9 +106,8 @@ impl Builder<'_> {
     /// Notes a text that comes out empty, unless it is known why.
     pub(super) fn note_absence(&mut self, section: &str, source: &Source) {
         let source = source.without_place();
-        let is_noted =
-            |note: &Note| note.source.as_ref() == Some(&source) && note.message.contains(" is absent: ");
-        if !self.notes.iter().any(is_noted) {
+        if !self.absent.contains(&source) {
+            self.absent.push(source.clone());
             let message = format!("the section `{section}` is absent: {source} comes out empty");
             self.notes.push(Note::new(Code::Absent, Severity::Info, message).with_source(source));
         }
