@@ -60,6 +60,7 @@ GROUPS = [
     [Program("bench", "git", ["P9"], 40, 5)],
     [Program("bench", "tokens", ["P16"], 40, 5), Program("node", "tokens", ["P16"], 5, 2)],
     [Program("bench", "doctor", ["P17"], 40, 5)],
+    [Program("bench", "traffic", ["T4", "T5"], 40, 5)],
 ]
 
 

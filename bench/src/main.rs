@@ -3,7 +3,7 @@
 mod programs;
 
 use proem_bench::Options;
-use programs::{bare_axum, discover, doctor, fixtures, git, guard, store, templates, tokens};
+use programs::{bare_axum, discover, doctor, fixtures, git, guard, store, templates, tokens, traffic};
 
 fn main() {
     let name = std::env::args().nth(1).unwrap_or_default();
@@ -17,6 +17,7 @@ fn main() {
         "store" => store::run(&Options::of_process()),
         "templates" => templates::run(&Options::of_process()),
         "tokens" => tokens::run(&Options::of_process()),
+        "traffic" => traffic::run(&Options::of_process()),
         _ => panic!("there is no program `{name}`"),
     }
 }

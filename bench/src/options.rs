@@ -26,7 +26,7 @@ impl Options {
                 "--data" => options.data = value().into(),
                 "--rounds" => options.rounds = value().parse().expect("--rounds takes a number"),
                 "--short" => options.is_short = true,
-                row if row.starts_with('P') => options.rows.push(word),
+                row if row.starts_with(['P', 'T']) => options.rows.push(word),
                 _ => panic!("{word} means nothing here"),
             }
         }

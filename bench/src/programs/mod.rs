@@ -9,3 +9,4 @@ pub(crate) mod guard;
 pub(crate) mod store;
 pub(crate) mod templates;
 pub(crate) mod tokens;
+pub(crate) mod traffic;

@@ -20,3 +20,4 @@ mod revision;
 mod rooms;
 mod schema;
 mod traffic;
+mod traffic_pairs;
