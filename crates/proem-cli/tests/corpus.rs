@@ -76,7 +76,7 @@ fn every_case_gives_the_same_through_the_packages() {
         let program = RefCell::new(Running::start(package::program(name, "memory:")));
         for_each_case(|case| {
             let laid = case.lay_out();
-            let outcome = match program.borrow_mut().ask("", "build", &laid.request) {
+            let outcome = match program.borrow_mut().ask("case", "build", &laid.request) {
                 Ok(text) => built(&serde_json::from_str(&text).unwrap()),
                 Err(error) => {
                     let failed = Request::from_json(&laid.request)

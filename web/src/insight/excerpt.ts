@@ -9,7 +9,7 @@ export interface Sides {
   tailAfter: string;
 }
 
-/** Equal characters after a change that are no coincidence. */
+/** The number of equal characters after a change that is not a coincidence. */
 const RUN_LEAST = 4;
 
 /** Splits two texts at their first different character, and where they are the same again up to the end of one. */

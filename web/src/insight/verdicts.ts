@@ -67,7 +67,7 @@ export function ownerAddress(owner: CallOwner | null | undefined, cwd?: string |
   return withQuery(href("sources"), { folder: cwd ?? undefined, search: name });
 }
 
-/** How loudly a call speaks: a hit is quiet, an expected miss is a remark, an alarming one is a loss. */
+/** The emphasis of a call: a hit is quiet, an expected miss is a remark, an alarming one is a loss. */
 export function tone(call: Pick<Call, "verdict" | "alarming">): "hit" | "expected" | "lost" {
   if (call.verdict === "hit") return "hit";
   return call.alarming ? "lost" : "expected";

@@ -19,7 +19,7 @@ const request = ({ system = RULES, tools = [tool("read"), tool("search")], messa
 const answer = (read, written) =>
   ({ usage: { input_tokens: 10, cache_read_input_tokens: read, cache_creation_input_tokens: written, output_tokens: 5 } });
 
-/** What changed between two requests, and what the page must say: the place with both sides, the owner, and the advice. */
+/** Changes between two requests, and the words that the page must show: the place with both sides, the owner, and the advice. */
 const MISSES = [
   { name: "tools-added", after: { tools: [tool("read"), tool("search"), tool("fetch")] }, verdict: "tools added", part: /tools\[2\]/, owner: /Tool\s*fetch/ },
   { name: "tools-removed", after: { tools: [tool("read")] }, verdict: "tools removed", part: /tools\[1\]/ },

@@ -49,6 +49,7 @@ fn odd_names_are_refused_by_every_route() {
                 Some("tools") => json!({ "tools": [] }),
                 Some("active") => json!({ "names": [] }),
                 Some("profile") => json!({ "profile": "default" }),
+                Some("fork" | "spawn") => json!({ "id": "child" }),
                 _ => json!({}),
             };
             let call = match *method {
