@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Failure, Outcome};
 use super::http::{epochs, plan};
-use super::run::{Door, Place};
+use super::run::{AT_LINE, Door, Place};
 use super::script::Action;
 
 /// The variable with the folder of the built packages, and those that their programs need.
@@ -119,7 +119,15 @@ impl Door for Package {
                 Action::Show => epochs(&text),
                 _ => Answer::read(&text),
             }),
-            Err(Value::Object(fields)) => Err(Failure(fields.into_iter().collect())),
+            Err(Value::Object(mut fields)) => {
+                // The package wrote the body itself, so that its lines and columns are others.
+                if let Some(Value::String(message)) = fields.get_mut("message")
+                    && let Some(end) = message.find(AT_LINE)
+                {
+                    message.truncate(end);
+                }
+                Err(Failure(fields.into_iter().collect()))
+            }
             Err(other) => unreachable!("an error has fields, not {other}"),
         }
     }
