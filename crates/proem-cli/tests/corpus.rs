@@ -83,8 +83,12 @@ fn every_case_gives_the_same_through_the_packages() {
                         .and_then(|request| proem::build(&request, Caller::User))
                         .unwrap_err();
                     assert_eq!(error["code"], json!(failed.code()), "{name}: {}", case.name());
+                    // The package wrote the request itself, so that its lines and columns are others.
+                    let unplaced = |text: &str| text.split(", at line ").next().unwrap().to_owned();
+                    let (message, told) = (error["message"].as_str().unwrap(), failed.to_string());
+                    let is_same = unplaced(message) == unplaced(&told);
                     CaseOutcome::Failed {
-                        message: error["message"].as_str().unwrap().to_owned(),
+                        message: if is_same { told } else { message.to_owned() },
                         hint: error["hint"].as_str().map(str::to_owned),
                         code: if failed.kind() == ErrorKind::Usage { 2 } else { 3 },
                     }
