@@ -263,7 +263,11 @@ fn workspace_operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
     let files = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     let workspace = json!({
         "type": "object",
-        "properties": { "files": files, "git": git, "cwd": { "type": "string" } },
+        "properties": {
+            "files": files,
+            "git": { "anyOf": [git, { "type": "null" }] },
+            "cwd": { "type": ["string", "null"] },
+        },
         "required": ["files"],
         "additionalProperties": false,
     });

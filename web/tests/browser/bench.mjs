@@ -44,6 +44,9 @@ export function bench(serverOptions = {}) {
         await (work ?? options)({ page, context, server, watch });
         watch.check(allow);
       } finally {
+        // A route that is still answered must not outlive its test.
+        await Promise.all(context.pages().map((page) => page.unrouteAll({ behavior: "ignoreErrors" })));
+        await context.unrouteAll({ behavior: "ignoreErrors" });
         await context.close();
       }
     });

@@ -295,7 +295,7 @@ it("drift is about the current epoch, whichever was looked at", async ({ page, s
   server.write("AGENTS.md", "Two.\n");
   await server.ask("/conversations/current/reload", undefined, "POST");
   await page.goto(`${server.url}/#/conversations/current/epochs/1`);
-  await page.getByRole("textbox", { name: "Prompt, carrier system" }).getByText("One.").waitFor();
+  await page.getByRole("textbox", { name: "Prompt, carrier system" }).getByText("One.", { exact: true }).waitFor();
   await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Drift" }).click();
   await page.getByText("Sources have not changed since epoch 2.").waitFor();
   assert.equal(await page.evaluate(() => location.hash), "#/conversations/current/drift");

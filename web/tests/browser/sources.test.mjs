@@ -54,7 +54,7 @@ it("every agent's files are in the table, with why not", async ({ page, server }
   assert.equal(titles.length, 10);
   assert.deepEqual([of("Claude Code"), of("Codex"), of("opencode")], ["yes", "–", "shadowed"]);
   await row.getByRole("button", { name: "shadowed" }).first().click();
-  await page.locator(".reason").filter({ hasText: /CLAUDE\.md.*shadowed/ }).waitFor();
+  await page.locator(".reason").filter({ hasText: "CLAUDE.md" }).filter({ hasText: "shadowed" }).waitFor();
   await page.getByText(/Rules for 0\.\d+\.\d+, verified by running it/).first().waitFor();
   await accessible(page, "the agents");
   await shots(page, "agents");
